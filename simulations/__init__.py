@@ -1,4 +1,4 @@
-"""Everything a person runs: claims and figures of the papers, reports, sweeps and searches.
+"""Claims and figures of the papers, and the tools that users run: reports, sweeps, searches.
 
 `positional`, `masked`, `shallow`
     One package per paper: its parameters, claims and figures.
@@ -9,10 +9,10 @@
 `reproduction`
     Runs claims and writes the report.
 `sweep`, `maps`, `falsify`, `explorer`
-    Grids of problems, regime maps, search for counterexamples, the local page with sliders. They
-    work on any theory through `theory`.
-`figures`, `files`, `parallel`
-    Shared drawings, stored records, worker processes.
+    Grids of problems, regime maps, search for counterexamples, the local web page. They access
+    theories only through `system` and `theories`.
+`figures`, `files`, `workers`
+    Shared drawings, stored results, worker processes.
 `commands`, `cli`
-    The command line: one module per command.
+    Command line: one module per command.
 """

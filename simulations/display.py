@@ -1,4 +1,4 @@
-"""Progress for a person: a live display on a terminal, plain lines elsewhere."""
+"""Progress displays: bars on a terminal, plain lines elsewhere."""
 
 import contextlib
 import sys
@@ -7,52 +7,56 @@ from functools import partial
 from typing import IO, Any, Protocol
 
 COLOURS = {
-    "holds": "green", "fails": "red", "finding": "yellow", "skipped": "cyan", "error": "magenta"
-}  # fmt: skip
+    "holds": "green",
+    "fails": "red",
+    "finding": "yellow",
+    "skipped": "cyan",
+    "error": "magenta",
+}
 
 
 def outcome_line(record: dict[str, Any]) -> str:
-    """Return one line on a finished claim: verdict, id, seconds, and the sentence that decides."""
+    """Return one line on a finished claim: verdict, id, seconds and finding."""
     verdict = "error" if "error" in record else record["verdict"]
-    sentence = record.get("error") or record.get("finding") or record["summary"]
+    sentence = record.get("error") or record["finding"]
     return f"{verdict:<8} {record['claim']:<26} {record['seconds']:6.1f} s  {sentence}"
 
 
 class Display(Protocol):
-    """What a run of claims reports to."""
+    """Receiver of the progress of a run of claims."""
 
     def start(self, claim: str, total: int) -> None:
-        """Tell that a claim begins, one of ``total``."""
+        """Show that a claim starts, one of ``total``."""
 
     def progress(self, claim: str, fraction: float) -> None:
-        """Tell the fraction done of a claim that has begun."""
+        """Show the fraction of a started claim that is done."""
 
-    def finish(self, record: dict[str, Any], *, kept: bool) -> None:
-        """Tell how a claim ended; ``kept`` if its record was stored by an earlier run."""
+    def finish(self, record: dict[str, Any], *, reused: bool) -> None:
+        """Show the result of a claim; ``reused`` if an earlier run stored it."""
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
 
 
 class PlainDisplay:
-    """Lines, one when a claim begins and one when it ends."""
+    """One line when a claim starts and one when it ends."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
-        self.begun = 0
+        self.started = 0
 
     def start(self, claim: str, total: int) -> None:
-        """Write which claim begins."""
-        self.begun += 1
-        self._write(f"[{self.begun}/{total}] {claim} ...")
+        """Write that a claim starts."""
+        self.started += 1
+        self._write(f"[{self.started}/{total}] {claim} ...")
 
     def progress(self, claim: str, fraction: float) -> None:
-        """Write nothing: a log has no use for it."""
+        """Write nothing."""
 
-    def finish(self, record: dict[str, Any], *, kept: bool) -> None:
-        """Write how the claim ended."""
-        self.begun += kept
-        self._write(outcome_line(record) + (" [kept]" if kept else ""))
+    def finish(self, record: dict[str, Any], *, reused: bool) -> None:
+        """Write the result of a claim."""
+        self.started += reused
+        self._write(outcome_line(record) + (" [reused]" if reused else ""))
 
     def close(self) -> None:
         """Do nothing."""
@@ -62,7 +66,7 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """A bar for all claims and one for each that has begun."""
+    """One progress bar for all claims and one for each running claim."""
 
     def __init__(self, console: Any) -> None:
         from rich import progress
@@ -77,28 +81,28 @@ class LiveDisplay:
             transient=True,
         )
         self.all = self.bars.add_task("all claims", total=1.0)
-        self.begun: dict[str, Any] = {}
+        self.running: dict[str, Any] = {}
         self.bars.start()
 
     def start(self, claim: str, total: int) -> None:
-        """Begin a new bar."""
+        """Add a bar for a claim."""
         self.bars.update(self.all, total=float(total))
-        self.begun[claim] = self.bars.add_task(claim, total=1.0)
+        self.running[claim] = self.bars.add_task(claim, total=1.0)
 
     def progress(self, claim: str, fraction: float) -> None:
-        """Move the bar of a claim."""
-        self.bars.update(self.begun[claim], completed=min(max(fraction, 0.0), 1.0))
+        """Update the bar of a claim."""
+        self.bars.update(self.running[claim], completed=min(max(fraction, 0.0), 1.0))
 
-    def finish(self, record: dict[str, Any], *, kept: bool) -> None:
-        """Write how the claim ended above the bars."""
+    def finish(self, record: dict[str, Any], *, reused: bool) -> None:
+        """Write the result of a claim above the bars."""
         from rich.text import Text
 
         verdict = "error" if "error" in record else record["verdict"]
-        line = Text(outcome_line(record) + (" [kept]" if kept else ""))
+        line = Text(outcome_line(record) + (" [reused]" if reused else ""))
         line.stylize(COLOURS[verdict], 0, 8)
         self.bars.console.print(line)
-        if record["claim"] in self.begun:
-            self.bars.remove_task(self.begun.pop(record["claim"]))
+        if record["claim"] in self.running:
+            self.bars.remove_task(self.running.pop(record["claim"]))
         self.bars.advance(self.all)
 
     def close(self) -> None:
@@ -107,7 +111,7 @@ class LiveDisplay:
 
 
 def choose_display(stream: IO[str] | None = None) -> Display:
-    """Return a live display if the stream (standard error) is a terminal, else plain lines."""
+    """Return a display: bars if the stream (standard error) is a terminal, else plain lines."""
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         from rich.console import Console
@@ -120,7 +124,7 @@ def choose_display(stream: IO[str] | None = None) -> Display:
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
-    """Yield a function that moves a bar on standard error, ``None`` if that is no terminal."""
+    """Yield a function that updates a progress bar, or ``None`` if there is no terminal."""
     display = choose_display()
     if isinstance(display, PlainDisplay):
         yield None

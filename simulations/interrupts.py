@@ -25,13 +25,13 @@ from simulations.commands import INTERRUPTED
 
 #: Seconds that the main thread has to return from compiled code.
 PATIENCE = 3.0
-#: Message to the watchdog that a KeyboardInterrupt was lost: the number of no signal.
+#: Message to the watchdog that a KeyboardInterrupt was lost; it is not the number of a signal.
 _LOST = 0
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the block in time, if Python's own handler of SIGINT is in place."""
+    """End the block on Ctrl-C within seconds, unless a custom handler of SIGINT is installed."""
     default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not default or threading.current_thread() is not threading.main_thread():
         yield
@@ -63,7 +63,7 @@ def interruptible() -> Iterator[None]:
         signal.set_wakeup_fd(descriptor)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         handled.set()
-        sender.close()  # which ends the watchdog
+        sender.close()  # ends the watchdog
         watchdog.join()
         receiver.close()
 
@@ -88,10 +88,10 @@ def _wake_main_thread() -> None:
 
 
 def _end() -> NoReturn:
-    """End this process and its children; files are replaced as a whole, so that none is damaged."""
+    """Kill this process and its children; files stay intact: they are replaced atomically."""
     for child in multiprocessing.active_children():
         child.kill()
-    text = "patchdyn: interrupted within one long computation; what was stored before is kept\n"
+    text = "patchdyn: interrupted during a long computation; results stored before are kept\n"
     with contextlib.suppress(OSError):
         os.write(sys.stderr.fileno(), text.encode())
     os._exit(INTERRUPTED)

@@ -4,17 +4,22 @@ import numpy as np
 
 
 def seed_at(root: int, *key: int) -> int:
-    """Return the seed of one stream of a root seed, as an integer of 32 bits.
+    """Return the seed of one random stream of a root seed.
 
-    Streams of neighbouring roots have nothing in common. With ``root + number`` in place of this,
-    run 1 of root 0 would be run 0 of root 1, so that another root repeats most of the runs.
+    Streams of different roots are independent. With seeds ``root + number``, in contrast, stream 1
+    of root 0 would equal stream 0 of root 1, so that another root would repeat most of the runs.
 
     Parameters
     ----------
     root
-        Root of all random numbers, at least 0.
+        Root seed, at least 0.
     key
-        Number of the stream; more than one integer where streams are nested.
+        Number of the stream; several integers for nested streams.
+
+    Returns
+    -------
+    int
+        Integer of 32 bits.
     """
     return int(np.random.SeedSequence(root, spawn_key=key).generate_state(1)[0])
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for problems and states, for tests of one's own conjectures.
+"""Hypothesis strategies for problems and states, to test your own conjectures.
 
 .. code-block:: python
 
@@ -7,13 +7,13 @@
         Lambda, Gamma, Xi, _ = attention(problem, state)
         assert Lambda + (problem.C - 1) * Gamma + (problem.D - problem.C) * Xi == approx(1)
 
-Everything drawn is valid and small: one evaluation of the population risk takes about a
+All sampled problems are valid and small: one evaluation of the population risk takes about a
 millisecond. Examples shrink towards few patches, p = 3, the default temperature and output scale,
 and zero logits.
 """
 
-from simulations.draws import flow_settings, reals
 from simulations.masked.strategies import masked_problems
+from simulations.parameter_strategies import flow_settings, reals
 from simulations.positional.strategies import invalid_problem_arguments, problems, states
 from simulations.shallow.strategies import shallow_problems
 

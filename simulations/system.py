@@ -1,4 +1,4 @@
-"""What a theory offers to the tools that run many problems: names, and how to run one."""
+"""Interface between theories and the tools that run them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -20,97 +20,60 @@ from dynamics.core.parameters import (
     declared,
     meanings_of_constants,
 )
-from simulations.running import Solver, horizon_of
+from simulations.case import FAILED, Attention, Case, Quantity
+from simulations.solver_options import Solver, horizon_of
 
 if TYPE_CHECKING:
     import numpy as np
 
     from dynamics import Risk, Trajectory
 
-#: Records of a run: outcomes are read off these and off the dense output between them.
+#: Default number of records of a run; outcomes use these and the dense output between them.
 RECORDS = 80
-#: What became of a run, beside the names of :class:`dynamics.Status` in lower case.
-INVALID, FAILED = "invalid", "failed"
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A number that a run or a problem has."""
-
-    name: str
-    meaning: str
-    unit: str = ""
-
-
-#: Outcomes of the runs of all theories, which :class:`System` fills in.
-COST = (
-    Quantity("evaluations", "of the gradient along the run"),
-    Quantity("seconds", "wall time", "s"),
-)
-
-
-@dataclass(frozen=True)
-class Attention:
-    """What queries give to keys at one state: rows sum to one unless the caption says otherwise."""
-
-    weights: np.ndarray  # (queries, keys)
-    queries: tuple[str, ...]
-    keys: tuple[str, ...]
-    caption: str
-
-
-@dataclass(frozen=True)
-class Case:
-    """One run to make: a problem, how it is solved, and the values it was built from.
-
-    ``settings`` are keyword arguments of the solver and of the population expectation, all of them
-    filled in, so that a case says everything its result depends on.
-    """
-
-    system: str
-    values: Mapping[str, Any]
-    problem: Any
-    solver: str  # "flow" or "gd"
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Options(Parameters):
-    """The options of a theory that has none beside those of the solver."""
+    """Options of a theory that has only those of the solver."""
 
 
 class System(ABC):
-    """A theory as the tools see it: names, and how to run one of its problems.
+    """Interface of a theory to the tools.
 
-    A theory gives the class attributes and the abstract methods; how a run is made, measured and
-    written down is the same for all.
+    A theory defines the class attributes and the abstract methods. Running, measuring and
+    describing a case are the same for all theories.
 
     Attributes
     ----------
-    name, title
-        The name of its folders, and what people call it.
+    name
+        Name of the theory and of its folders.
+    title
+        Name in headings.
     problem, options, solver
-        The dataclasses whose fields are the parameters: those of the problem; the start and the
-        accuracy of the expectation; the solver.
-    usual
-        Values of parameters that are not given, where they differ from the defaults of the fields.
+        Dataclasses whose fields are the parameters: problem; start and accuracy of the
+        expectation; solver.
+    defaults
+        Default values of parameters that differ from those of the fields.
     derived
-        Constants of a case that `derive` returns, beside its numerical parameters.
+        Constants returned by `derive`, in addition to the numerical parameters.
     outcomes
-        One number per run; nan where it does not exist. ``status`` and ``message`` come with them.
+        Numbers of a run; nan if undefined. ``status`` and ``message`` are added.
     observables
-        One number per record of a run; the first is the time.
+        Numbers at each record of a run; the first one is the time.
     tolerance
-        Accuracy asked of the expectation unless a case says otherwise.
+        Default tolerance of the expectation.
     estimates
-        Methods of the expectation whose bound is none but an estimate: name -> what it is.
+        Methods of the expectation without a certified bound: mapping from name to description.
     examples
-        Flags of `patchdyn run` that are worth trying, with a few words each.
+        Example commands of `patchdyn run`, each with a comment.
     sketch
-        Values of the parameters with which a run is accurate enough to be looked at, and quick.
+        Parameter values for fast runs that are accurate enough for plots.
     portrait
-        The two order parameters whose plane tells most; where there are none such, those that
-        move farthest.
+        The two order parameters of the phase portrait; ``None``: the two that change most.
+    precompile
+        Arguments of Python that compile the kernels.
+    fingerprint
+        Digest of files outside the packages that the results depend on.
     """
 
     name: str
@@ -118,7 +81,7 @@ class System(ABC):
     problem: type[Any]
     options: type[Any] = Options
     solver: type[Solver] = Solver
-    usual: Mapping[str, Any] = {}
+    defaults: Mapping[str, Any] = {}
     derived: tuple[Quantity, ...] = ()
     outcomes: tuple[Quantity, ...]
     observables: tuple[Quantity, ...]
@@ -127,152 +90,190 @@ class System(ABC):
     examples: tuple[tuple[str, str], ...] = ()
     sketch: Mapping[str, Any] = {}
     portrait: tuple[str, str] | None = None
-    #: What Python is given to compile, once and before any result, what the runs will load.
     precompile: tuple[str, ...] = ("-m", "dynamics.precompile")
-    #: Digest of what is not in the packages and the results depend on, a user's file.
     fingerprint: str = ""
 
     @property
-    def chosen_by(self) -> str:
-        """The words that choose this theory on the command line."""
+    def command_option(self) -> str:
+        """Command-line option that chooses this theory."""
         return f"--system {self.name}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the parameters: they contain functions, and a worker declares them again."""
+        """Omit the parameters: they contain functions that cannot be pickled."""
         return {name: value for name, value in vars(self).items() if name != "parameters"}
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What may be set, in a configuration, a grid, a search and on the command line."""
-        found = {**declared(self.problem), **declared(self.options), **declared(self.solver)}
-        return tuple(replace(x, usual=self.usual.get(n, x.usual)) for n, x in found.items())
+        """Parameters of problem, options and solver, with the defaults of the theory."""
+        known = {**declared(self.problem), **declared(self.options), **declared(self.solver)}
+        return tuple(
+            replace(parameter, usual=self.defaults.get(name, parameter.usual))
+            for name, parameter in known.items()
+        )
 
     @cached_property
     def constants(self) -> tuple[Quantity, ...]:
-        """The numbers of a case: those of the problem, of the start and the final time."""
-        found = {**meanings_of_constants(self.problem), **meanings_of_constants(self.options)}
-        quantities = (Quantity(name, meaning) for name, meaning in found.items())
-        return (*quantities, *self.derived, Quantity("horizon", "final time asked for", "time"))
+        """Numbers of a case: those of the problem and of the start, and the final time."""
+        meanings = {**meanings_of_constants(self.problem), **meanings_of_constants(self.options)}
+        quantities = (Quantity(name, meaning) for name, meaning in meanings.items())
+        return (*quantities, *self.derived, Quantity("horizon", "requested final time", "time"))
 
     def build(self, values: Mapping[str, Any]) -> Case:
-        """Return the case that these values describe.
+        """Return the case with these parameters.
+
+        Parameters
+        ----------
+        values
+            Mapping from name of a parameter to its value; other parameters have their defaults.
 
         Raises
         ------
         ParameterError
-            With one sentence, for a name or a value that is not allowed.
+            If a name or a value is not allowed.
         """
         check_names(values, self.parameters)
         problem = self.read_problem(values)
-        options = self.options.from_values(values, self.usual)
-        solver = self.solver.from_values(values, self.usual)
+        options = self.options.from_values(values, self.defaults)
+        solver = self.solver.from_values(values, self.defaults)
         settings = solver.settings(values, self.natural_horizon(problem, options))
-        return Case(
-            self.name, dict(values), problem, solver.solver,
-            settings | self.settings(problem, options),
-        )  # fmt: skip
+        settings |= self.settings(problem, options)
+        return Case(self.name, dict(values), problem, solver.solver, settings)
 
     def read_problem(self, values: Mapping[str, Any]) -> Any:
-        """Return the problem that values describe."""
-        return self.problem.from_values(values, self.usual)
+        """Return the problem with these parameters."""
+        return self.problem.from_values(values, self.defaults)
 
     def natural_horizon(self, problem: Any, options: Any) -> float | None:
-        """Return the final time of a flow where none is given and the solver has no default."""
+        """Return the default final time of gradient flow, ``None`` if the solver has one."""
         return None
 
     def settings(self, problem: Any, options: Any) -> dict[str, Any]:
-        """Return the settings of a case that are not of the solver: the options."""
+        """Return the settings of a case in addition to those of the solver: the options."""
         return dict(options.options())
 
     @abstractmethod
     def population(self, case: Case) -> Risk:
-        """Return the risk that the run descends."""
+        """Return the population risk of a case."""
 
     @abstractmethod
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
-        """Return the observables at the records of a run, all of them if the run holds them.
+        """Return the observables at the records of a run.
 
-        ``population.observe(trajectory)`` does.
+        Parameters
+        ----------
+        case
+            Case of the run.
+        trajectory
+            Run with n records; some observables are included only after
+            ``population.observe(trajectory)``.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Name and values of each observable, each of shape (n,).
         """
 
     @abstractmethod
     def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
-        """Return the numerical error of each of these, to first order."""
+        """Return the first-order numerical error of each observable, shape (n,) or a number."""
 
     def describe(self, case: Case) -> dict[str, float]:
-        """Return the constants of a case."""
+        """Return name and value of each constant of a case."""
         start = {name: self.option(case, name) for name in meanings_of_constants(self.options)}
-        found = {**case.problem.constants(), **start, **self.derive(case)}
-        return {**found, "horizon": horizon_of(case)}
+        constants = {**case.problem.constants(), **start, **self.derive(case)}
+        return {**constants, "horizon": horizon_of(case)}
 
     def derive(self, case: Case) -> dict[str, float]:
-        """Return the constants `derived`, which follow from the problem."""
+        """Return the values of the constants `derived`."""
         return {}
 
     def cases(self, **fixed: Any) -> Any:
-        """Return a Hypothesis strategy of values that `build` accepts, the simplest first.
+        """Return a Hypothesis strategy of values that `build` accepts.
 
-        Parameters are drawn as declared, those of `joint` together; fixed values stay.
+        Parameters
+        ----------
+        fixed
+            Parameters that are not sampled, by name.
         """
-        from simulations.draws import cases
+        from simulations.parameter_strategies import cases
 
         return cases(self, fixed)
 
     def joint(self, draw: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
-        """Draw the parameters that are not independent of each other, but for the fixed ones."""
+        """Sample the parameters that depend on each other, except the fixed ones."""
         return {}
 
     def option(self, case: Case, name: str) -> Any:
-        """Return the value of an option that a case has; the default where it has none."""
+        """Return the value of an option of a case, or its default."""
         return case.settings.get(name, declared(self.options)[name].usual)
 
     def flags(self, case: Case) -> dict[str, Any]:
-        """Return the options that reproduce this case: the problem, and what is no default."""
-        solver = {**{name: case.settings.get(name) for name in declared(self.solver)},
-                  "solver": case.solver}  # fmt: skip
+        """Return name and value of the command-line options that reproduce a case."""
+        solver = {name: case.settings.get(name) for name in declared(self.solver)}
         options = {name: self.option(case, name) for name in declared(self.options)}
-        changed = {name: value for name, value in options.items()
-                   if value != declared(self.options)[name].usual}  # fmt: skip
-        return {**case.problem.options(), **changed, **solver}
+        changed = {
+            name: value
+            for name, value in options.items()
+            if value != declared(self.options)[name].usual
+        }
+        return {**case.problem.options(), **changed, **solver, "solver": case.solver}
 
     @abstractmethod
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
-        """Return the outcomes of a run that exist; what the runs of all theories tell is added.
+        """Return the outcomes of a run, without undefined ones and those common to all theories.
 
-        A run may hold no record, if the expectation failed at its start.
+        The run has no records if the expectation failed at its start.
         """
 
     def start(self, case: Case) -> Any:
-        """Return the initial state; ``None`` for that of the problem."""
+        """Return the initial state of a case; ``None``: the initial state of its problem."""
         return None
 
     def certify(
         self, conjecture: str, box: str, precision: int, progress: Callable[[float], None] | None
     ) -> tuple[dict[str, Any], str]:
-        """Prove or refute a conjecture on a box; return the certificate as data and as text.
+        """Prove or refute a conjecture on a box.
+
+        Parameters
+        ----------
+        conjecture
+            Statement such as ``"gamma >= rho"``.
+        box
+            Values and ranges of parameters, such as ``"D=64, C=4, qD=0..2"``.
+        precision
+            Bits of ball arithmetic.
+        progress
+            Called with the fraction that is done.
+
+        Returns
+        -------
+        tuple of dict and str
+            Certificate as data and as text.
 
         Raises
         ------
         ParameterError
             If the theory has no certificates, or none for this conjecture.
         """
-        raise ParameterError(f"--certify is not allowed with {self.chosen_by}: it has none")
+        raise ParameterError(
+            f"--certify is not allowed with {self.command_option}: this theory has no certificates"
+        )
 
     def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
-        """Return what `patchdyn run --json` tells beside what it tells of every theory."""
+        """Return results that `patchdyn run --json` prints for this theory only."""
         return {}
 
     def attention(self, case: Case, trajectory: Trajectory, record: int) -> Attention | None:
-        """Return the attention at a record of a run, or a part of it; ``None`` if it has none."""
+        """Return the attention matrix, or a part of it, at a record; ``None`` without attention."""
         return None
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter with this name, ``None`` if there is none."""
-        return next((one for one in self.parameters if one.name == name), None)
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     @property
     def accuracy(self) -> str | None:
-        """The parameter that makes the expectation more accurate at its cost, if there is one."""
+        """Name of the parameter that sets the accuracy of the expectation, ``None`` without one."""
         return next((n for n in ("quadrature", "tolerance") if self.parameter(n)), None)
 
     def solve(
@@ -282,14 +283,25 @@ class System(ABC):
         records: int = RECORDS,
         population: Risk | None = None,
     ) -> Trajectory:
-        """Make the run of a case; ``population`` is that of the case, if it is at hand.
+        """Run a case.
+
+        Parameters
+        ----------
+        case
+            Problem and settings.
+        progress
+            Called with the fraction that is done.
+        records
+            Number of records.
+        population
+            Population risk of the case; by default `population` computes it.
 
         Raises
         ------
         ToleranceError
-            If the expectation cannot be had to its tolerance at the start.
+            If the expectation does not reach its tolerance at the start.
         Interrupted
-            On Ctrl-C, with what had been computed.
+            On Ctrl-C, with the trajectory so far.
         """
         from dynamics import gradient_descent, gradient_flow
 
@@ -298,31 +310,34 @@ class System(ABC):
         if case.solver == "flow":
             accuracy = {name: settings[name] for name in ("rtol", "atol")}
             return gradient_flow(population, horizon=settings["horizon"], **accuracy, **common)
-        rate, steps = settings["learning_rate"], settings["steps"]
-        return gradient_descent(population, learning_rate=rate, steps=steps, **common)
+        names = ("learning_rate", "steps", "optimizer", "momentum", "weight_decay")
+        chosen = {name: settings[name] for name in names if name in settings}
+        return gradient_descent(population, **chosen, **common)
 
-    def refuse_hopeless(self, case: Case, population: Risk) -> None:
-        """Raise ToleranceError if the expectation cannot be had even at the start."""
+    def check_start(self, case: Case, population: Risk) -> None:
+        """Raise ToleranceError if the expectation does not reach its tolerance at the start."""
         start = self.start(case)
-        with contextlib.suppress(OverflowError):  # the solver tells it with its status
+        with contextlib.suppress(OverflowError):  # the solver reports it as a status
             population.evaluate(case.problem.initial_state if start is None else start)
 
     def measure(self, case: Case) -> dict[str, float | str]:
-        """Return the outcomes of a run made from scratch: pure but for ``seconds``.
+        """Run a case and return its outcomes.
 
-        A run that cannot be made is not an error: its ``status`` says so.
+        A case that cannot be run does not raise: its outcomes are nan and its ``status`` and
+        ``message`` give the reason.
         """
-        with warnings.catch_warnings():  # an expectation that is estimated is told by its bound
+        with warnings.catch_warnings():  # the bound shows whether an expectation is estimated
             warnings.simplefilter("ignore", UserWarning)
-            began = perf_counter()
-        found = self._outcomes(lambda: self._measured(case))
-        return found | {"seconds": perf_counter() - began}
+            start = perf_counter()
+        outcomes = self._outcomes(lambda: self._run_and_summarize(case))
+        return outcomes | {"seconds": perf_counter() - start}
 
-    def _measured(self, case: Case) -> dict[str, Any]:
+    def _run_and_summarize(self, case: Case) -> dict[str, Any]:
         population = self.population(case)
-        return self._told(case, self.solve(case, population=population), population)
+        return self._summary(case, self.solve(case, population=population), population)
 
-    def _told(self, case: Case, run: Trajectory, population: Risk) -> dict[str, Any]:
+    def _summary(self, case: Case, run: Trajectory, population: Risk) -> dict[str, Any]:
+        """Return the defined outcomes of a run, including status, message and evaluations."""
         common = {"status": run.status.name.lower(), "message": run.message}
         evaluations = {"evaluations": float(run.stats["evaluations"])}
         return common | evaluations | self.summary(case, run, population)
@@ -330,29 +345,31 @@ class System(ABC):
     def summarize(
         self, case: Case, trajectory: Trajectory, population: Risk, seconds: float = math.nan
     ) -> dict[str, float | str]:
-        """Return the outcomes of a run at hand, and of the risk that it descended.
+        """Return the outcomes of a run.
 
-        ``seconds`` is the time that the run took, where it was measured.
+        Parameters
+        ----------
+        case, trajectory, population
+            Case, run and population risk.
+        seconds
+            Wall time of the run.
         """
-        found = self._outcomes(lambda: self._told(case, trajectory, population))
-        return found | {"seconds": seconds}
+        outcomes = self._outcomes(lambda: self._summary(case, trajectory, population))
+        return outcomes | {"seconds": seconds}
 
     def _outcomes(self, summary: Callable[[], Mapping[str, Any]]) -> dict[str, float | str]:
+        """Return all outcomes: nan, updated by ``summary()``, or with the status of its error."""
         from numpy.linalg import LinAlgError
 
         from dynamics import Interrupted, ToleranceError
 
-        found: dict[str, float | str] = {quantity.name: math.nan for quantity in self.outcomes}
+        outcomes: dict[str, float | str] = {quantity.name: math.nan for quantity in self.outcomes}
         try:
-            found |= summary()
+            outcomes |= summary()
         except Interrupted:
             raise
-        except ToleranceError as refusal:
-            found |= {"status": "inaccurate", "message": str(refusal)}
-        except (ArithmeticError, ParameterError, LinAlgError, MemoryError) as failure:
-            found |= {"status": FAILED, "message": f"{type(failure).__name__}: {failure}"}
-        return found
-
-
-#: Outcomes that tell of the cost of a run and differ from one run to the next.
-VOLATILE = ("seconds",)
+        except ToleranceError as error:
+            outcomes |= {"status": "inaccurate", "message": str(error)}
+        except (ArithmeticError, ParameterError, LinAlgError, MemoryError) as error:
+            outcomes |= {"status": FAILED, "message": f"{type(error).__name__}: {error}"}
+        return outcomes

@@ -1,7 +1,7 @@
-"""The theories by name: the one place where a theory enters.
+"""Registry of theories: the only module that names them.
 
-A theory is a folder of the same name in `symbolic`, `dynamics`, `simulations` and `tests`. The one
-in `simulations` holds, for the tools that run many problems,
+A theory is a folder of the same name in `symbolic`, `dynamics`, `simulations` and `tests`. In
+`simulations`, it contains the modules
 
 ``system``
     ``SYSTEM``, a :class:`simulations.system.System`;
@@ -10,7 +10,7 @@ in `simulations` holds, for the tools that run many problems,
 ``claims``
     ``CLAIMS``, the ids of its claims in the order of the paper, and the module of each.
 
-Nothing of a theory is imported before it is asked for, so that listing names stays quick.
+A theory is imported only when it is used, so that listing names is fast.
 """
 
 from __future__ import annotations
@@ -23,51 +23,52 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simulations.system import Case, System
+    from simulations.case import Case
+    from simulations.system import System
 
-#: Name -> package of its folder in `simulations` and in `symbolic`; the first is the default.
+#: Name -> packages of the theory in `simulations` and in `symbolic`; the first is the default.
 _PACKAGES = {
     name: (f"simulations.{name}", f"symbolic.{name}")
     for name in ("positional", "masked", "shallow")
 }
 DEFAULT = next(iter(_PACKAGES))
-#: Theories of files that the user named, for the length of this process.
-_STATED: dict[str, System] = {}
-#: Packages that are no theory and contain experiments of its paper: ``claims`` with ``CLAIMS``.
+#: Theories that were loaded from files in this process.
+_LOADED: dict[str, System] = {}
+#: Further packages with claims of the paper of a theory.
 _EXPERIMENTS = {"positional": ("simulations.vision",)}
-#: The package of theories that are stated in one file; its claims name their papers themselves.
-_FILES = "simulations.stated"
+#: Package of user-defined theories; its claims are from several papers.
+_USER_DEFINED = "simulations.stated"
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all theories, the default first."""
+    """Return the names of the built-in theories, the default first."""
     return tuple(_PACKAGES)
 
 
 def submodule(name: str, module: str) -> ModuleType:
-    """Import one module of a theory's folder in `simulations`, such as ``maps``."""
-    package = _FILES if name in _STATED else _PACKAGES[name][0]
+    """Import a module of the folder of a theory in `simulations`, such as ``maps``."""
+    package = _USER_DEFINED if name in _LOADED else _PACKAGES[name][0]
     return import_module(f"{package}.{module}")
 
 
 def packages_of_claims() -> Iterator[tuple[str, str]]:
-    """Yield each theory and the packages that hold claims of its paper, its own folder first.
+    """Yield pairs of a theory and a package with claims of its paper.
 
-    Last come those of theories in one file, whose claims name their papers.
+    The last pair is the package of user-defined theories, with an empty name.
     """
     for name, (package, _) in _PACKAGES.items():
         for own in (package, *_EXPERIMENTS.get(name, ())):
             yield name, f"{own}.claims"
-    yield "", f"{_FILES}.claims"
+    yield "", f"{_USER_DEFINED}.claims"
 
 
 def packages_of_derivations() -> tuple[str, ...]:
-    """Return the packages of the theories' derivations."""
+    """Return the packages with the derivations of the theories."""
     return tuple(derivations for _, derivations in _PACKAGES.values())
 
 
 def folders() -> tuple[str, ...]:
-    """Return the theories' folders in `simulations`, relative to the folder of the packages."""
+    """Return the folders of the theories in `simulations`, relative to the root of the packages."""
     return tuple(tools.replace(".", "/") for tools, _ in _PACKAGES.values())
 
 
@@ -77,56 +78,64 @@ def load(name: str) -> System:
     Raises
     ------
     ParameterError
-        If there is none.
+        If there is no theory with this name.
     """
     from dynamics.core.checks import require
 
-    if name in _STATED:
-        return _STATED[name]
+    if name in _LOADED:
+        return _LOADED[name]
     require(name in _PACKAGES, "system", repr(name), f"one of {', '.join(_PACKAGES)}")
     theory: System = submodule(name, "system").SYSTEM
     return theory
 
 
 def from_file(path: str | Path) -> System:
-    """Read a theory from a file that the user names, and know it by its name from then on.
+    """Load a theory from a file and register it under its name.
 
     Raises
     ------
     TheoryError
-        If the file states no theory, or cannot be read.
+        If the file contains no theory, or cannot be read.
     """
-    theory: System = import_module(f"{_FILES}.system").StatedSystem(path)
-    _STATED[theory.name] = theory
+    theory: System = import_module(f"{_USER_DEFINED}.system").StatedSystem(path)
+    _LOADED[theory.name] = theory
     return theory
 
 
-def of_files() -> tuple[str, ...]:
-    """Return the names of the theories that were read from files."""
-    return tuple(_STATED)
+def names_from_files() -> tuple[str, ...]:
+    """Return the names of the theories that were loaded from files."""
+    return tuple(_LOADED)
 
 
-def is_of_a_file(name: str) -> bool:
-    """Tell whether a name is that of a theory in a file, which only its user can name."""
+def is_from_file(name: str) -> bool:
+    """Return whether a name is that of a theory loaded from a file."""
     return name.startswith("stated:")
 
 
 def command(case: Case, theory: System | None = None) -> str:
-    """Return the shell command that reproduces a run of a theory, by default of a known one."""
+    """Return the shell command that reproduces a run.
+
+    Parameters
+    ----------
+    case
+        Case of the run.
+    theory
+        Theory of the case; by default the one registered under its name.
+    """
     theory = theory or load(case.system)
-    words = [] if theory.name == DEFAULT else [theory.chosen_by]
+    options = [] if theory.name == DEFAULT else [theory.command_option]
     for name, value in theory.flags(case).items():
         parameter = theory.parameter(name)
         if value is not None and parameter is not None:
-            words.append(f"{parameter.flag} {value}")
-    return " ".join(["patchdyn run", *words])
+            options.append(f"{parameter.flag} {value}")
+    return " ".join(["patchdyn run", *options])
 
 
 @contextmanager
 def registered(name: str, package: str) -> Iterator[None]:
-    """Add a theory, its folders subpackages of ``package``, for the length of a ``with`` block."""
+    """Register a theory, with folders in ``package``, for the duration of a ``with`` block."""
     if name in _PACKAGES:
-        raise ValueError(f"a theory named {name!r} is there already")
+        raise ValueError(f"a theory named {name!r} is registered already")
     _PACKAGES[name] = f"{package}.simulations", f"{package}.symbolic"
     try:
         yield

@@ -9,12 +9,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 
 from symbolic.catalogue import packages
 from symbolic.core.source import Target, source
 
 TARGETS: tuple[Target, ...] = tuple(
-    target for package in packages() for target in import_module(f"{package}.kernels").TARGETS
+    target
+    for package in packages()
+    if find_spec(f"{package}.kernels")
+    for target in import_module(f"{package}.kernels").TARGETS
 )
 
 

@@ -47,7 +47,7 @@ def pytest_configure(config):
 def compiled_before(monkeypatch):
     """Let sweeps start no process that compiles; return the theories they were told."""
     told = []
-    monkeypatch.setattr("simulations.sweep.run.compile_kernels", told.append)
+    monkeypatch.setattr("simulations.sweep.engines.compile_kernels", told.append)
     return told
 
 

@@ -1,1 +1,1 @@
-"""What every theory computes with: solvers, trajectories, checks. Knows no paper."""
+"""Numerical tools shared by all theories: solvers, trajectories, validation, enclosures."""

@@ -1,4 +1,4 @@
-"""Checks of arrays: real entries, their shape, unit vectors."""
+"""Validation of array arguments: real entries, shape, unit norm."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,10 @@ Array = NDArray[np.float64]
 
 
 def real_array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return ``value`` as a float array of the given shape with finite entries."""
+    """Return ``value`` as a float array of a given shape, or raise ParameterError.
+
+    Complex numbers, other shapes and entries that are not finite are rejected.
+    """
     try:
         if np.iscomplexobj(value):
             raise TypeError
@@ -23,7 +26,10 @@ def real_array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def unit_vector(name: str, value: ArrayLike, dimension: int) -> Array:
-    """Return ``value`` (d,) as a unit vector, its norm checked to 1e-12 and then set to 1."""
+    """Return ``value`` (d,) normalised to 1, or raise ParameterError.
+
+    The norm must be 1 within 1e-12.
+    """
     vector = real_array(name, value, (dimension,))
     norm = float(np.linalg.norm(vector))
     require(abs(norm - 1.0) <= 1e-12, f"|{name}|", norm, "1 within 1e-12")

@@ -1,10 +1,11 @@
-"""Results of kernels reach Python without running Python: Ctrl-C cannot come in between.
+"""Make Numba's conversion of results safe against Ctrl-C.
 
-Numba turns what a kernel returns into Python objects by way of functions written in Python: one
-that loads the class of an array or a named tuple, and the constructor of the named tuple. A signal
-that came while the kernel ran is answered in the first of them; its exception leaves a null pointer
-that compiled code does not look at, and the process dies of a segmentation fault. Here what was
-loaded once is looked up in C, and a named tuple is made as ``tuple.__new__`` makes it.
+Numba converts the result of a kernel to Python objects ("boxing") through functions written in
+Python: one loads the class of an array or named tuple, another is the constructor of the named
+tuple. If a signal arrived while the kernel ran, the first of them raises KeyboardInterrupt. The
+compiled code does not check for the resulting null pointer, and the process crashes with a
+segmentation fault. With :func:`safe_boxing`, classes are cached in C and named tuples are built
+with ``tuple.__new__``, so that no Python code runs during the conversion.
 """
 
 from functools import cache
@@ -14,20 +15,20 @@ from numba.core import boxing, pythonapi, serialize, types
 
 
 def _named_tuple(typ: Any, value: Any, c: Any) -> Any:
-    """Return code that makes a named tuple (as numba.core.boxing does) without running Python."""
+    """Generate code that builds a named tuple without running Python (see numba.core.boxing)."""
     api = c.pyapi
     cls = api.unserialize(api.serialize_object(typ.instance_class))
     new = api.object_getattr_string(api.unserialize(api.serialize_object(tuple)), "__new__")
     items = boxing.box_tuple(typ, value, c)
-    found = api.call_function_objargs(new, (cls, items))
-    for done in (cls, new, items):
-        api.decref(done)
-    return found
+    result = api.call_function_objargs(new, (cls, items))
+    for reference in (cls, new, items):
+        api.decref(reference)
+    return result
 
 
 def safe_boxing() -> None:
-    """Make Numba box without running Python; for all its kernels compiled from now on."""
+    """Replace Numba's boxing functions for all kernels that are compiled afterwards."""
     if not hasattr(serialize._numba_unpickle, "cache_info"):
         serialize._numba_unpickle = cache(serialize._numba_unpickle)
-    for kind in (types.NamedTuple, types.NamedUniTuple):
-        pythonapi._boxers.functions[kind] = _named_tuple
+    for numba_type in (types.NamedTuple, types.NamedUniTuple):
+        pythonapi._boxers.functions[numba_type] = _named_tuple

@@ -1,6 +1,6 @@
-"""Checkpoints: arrays of an unfinished computation, in a file that belongs to it alone.
+"""Checkpoints: arrays of an unfinished computation in an npz file.
 
-The file is complete or absent, contains nothing executable, and is rejected if it is damaged or
+The file is written atomically and contains no pickled objects. It is rejected if it is damaged or
 belongs to another computation.
 """
 
@@ -21,7 +21,7 @@ _FORMAT = 1
 
 
 def fingerprint(settings: Any, *arrays: np.ndarray) -> str:
-    """Return the digest of the settings and data of a run."""
+    """Return the SHA-256 digest of JSON-serialisable settings and of arrays."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=repr).encode())
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -30,16 +30,16 @@ def fingerprint(settings: Any, *arrays: np.ndarray) -> str:
 
 
 class Checkpoint:
-    """A file of arrays (npz) that belongs to one run.
+    """An npz file of arrays that belongs to one run.
 
     Parameters
     ----------
     path
         The file.
     mark
-        Identifies the run (:func:`fingerprint`).
+        Identifier of the run, such as its :func:`fingerprint`.
     seconds
-        Time between two writings (:meth:`is_due`).
+        Time between two writes (see :meth:`is_due`).
     """
 
     def __init__(self, path: Path, mark: str, seconds: float = 30.0) -> None:
@@ -67,12 +67,12 @@ class Checkpoint:
         self._last = monotonic()
 
     def read(self) -> dict[str, np.ndarray] | None:
-        """Return the arrays, ``None`` if there is no file.
+        """Return the arrays, or ``None`` if there is no file.
 
         Raises
         ------
         ParameterError
-            The file is damaged, or belongs to a run with other data or settings.
+            If the file is damaged, or belongs to a run with other data or settings.
         """
         try:
             with open(self.path, "rb") as file, np.load(file, allow_pickle=False) as content:
@@ -82,7 +82,7 @@ class Checkpoint:
             complete = digest == fingerprint(mark, *(arrays[name] for name in sorted(arrays)))
         except FileNotFoundError:
             return None
-        except Exception as failure:  # a damaged archive fails in as many ways as there are bytes
+        except Exception as failure:  # a damaged archive raises many types of exceptions
             raise self._error("a complete checkpoint, and this file is damaged") from failure
         if not complete or int(stored["format"]) != _FORMAT:
             raise self._error("a complete checkpoint, and this file is damaged")
@@ -91,13 +91,23 @@ class Checkpoint:
         return arrays
 
     def _error(self, allowed: str) -> ParameterError:
+        """Return the error of a file that is rejected."""
         return ParameterError(
             f"checkpoint = {self.path} is not allowed: checkpoint must be {allowed}"
         )
 
 
 def computed_once(path: Path | None, mark: str, compute: Callable[[], ArrayLike]) -> np.ndarray:
-    """Return the array in a checkpoint, else compute and store it; no path: compute it.
+    """Return the array stored in a checkpoint; if there is none, compute and store it.
+
+    Parameters
+    ----------
+    path
+        The file; ``None`` stores nothing.
+    mark
+        Identifier of the computation, such as its :func:`fingerprint`.
+    compute
+        Function that returns the array.
 
     Raises
     ------

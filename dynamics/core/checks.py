@@ -1,4 +1,4 @@
-"""Checks of arguments: one clear sentence that names the parameter, its value, what is allowed."""
+"""Validation of scalar arguments: messages name the parameter, its value and what is allowed."""
 
 import math
 import numbers
@@ -8,13 +8,17 @@ from dynamics.core.errors import ParameterError
 
 
 def require(condition: bool, name: str, value: object, allowed: str) -> None:
-    """Raise one clear sentence unless the condition holds."""
+    """Raise ParameterError unless the condition holds.
+
+    The message is "NAME = VALUE is not allowed: NAME must be ALLOWED".
+    """
     if not condition:
-        raise ParameterError(f"{name} = {shown(value)} is not allowed: {name} must be {allowed}")
+        message = f"{name} = {abbreviated(value)} is not allowed: {name} must be {allowed}"
+        raise ParameterError(message)
 
 
-def shown(value: object) -> str:
-    """Return a value as a sentence shows it: never longer than a line."""
+def abbreviated(value: object) -> str:
+    """Return a value as text of at most 80 characters."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"(an integer of {int(value.bit_length() * math.log10(2)) + 1} digits)"
     text = str(value)
@@ -22,7 +26,7 @@ def shown(value: object) -> str:
 
 
 def finite(name: str, value: Any) -> float:
-    """Return ``value`` as a finite float or raise one clear sentence."""
+    """Return ``value`` as a finite float, or raise ParameterError."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     require(real, name, repr(value) if not real else value, "a real number")
     try:
@@ -34,7 +38,7 @@ def finite(name: str, value: Any) -> float:
 
 
 def integer(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """Return ``value`` as an integer, at least or at most another, or raise one clear sentence."""
+    """Return ``value`` as an integer from ``least`` to ``most``, or raise ParameterError."""
     allowed = "an integer"
     if most is not None:
         allowed += f" from {least} to {most:g}" if most >= 10**6 else f" from {least} to {most}"
@@ -49,5 +53,5 @@ def integer(name: str, value: Any, least: int | None = None, most: int | None = 
 
 
 def scale(numbers: tuple[float, ...]) -> float:
-    """Return max(1, largest modulus): tolerances are absolute for small values, else relative."""
+    """Return max(1, largest modulus): the factor from relative to absolute tolerance."""
     return max(1.0, *(abs(number) for number in numbers))

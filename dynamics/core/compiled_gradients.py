@@ -1,15 +1,15 @@
-"""Which gradients are compiled: plans of data that the descent loop may evaluate by itself.
+"""Registry of compiled gradients for the descent loop.
 
-A plan is a NamedTuple of arrays and numbers. A theory registers the gradient of its class of plans
-where it defines both::
+A plan is an immutable NamedTuple of arrays and numbers, precomputed for the gradient near a state.
+A theory registers a kernel for its class of plans::
 
-    @gradient_of(StatePlan)
+    @gradient_of(GradientData)
     @kernel
     def gradient_within(plan, theta, out): ...
 
-writes the gradient at ``theta`` to ``out``, both of shape (n,), and returns whether this is the
-plan for that state: where it is not, the loop asks :meth:`dynamics.core.risk.Risk.plan` for
-another. A plan is a value: nothing that is evaluated changes it.
+The kernel writes the gradient at ``theta`` (n,) to ``out`` (n,) and returns whether the plan is
+accurate enough at that state. If it is not, the loop requests a new plan from
+:meth:`dynamics.core.risk.Risk.plan`.
 """
 
 from collections.abc import Callable
@@ -29,5 +29,5 @@ def gradient_of(plan: type) -> Callable[[Any], Any]:
 
 
 def compiled_gradient(plan: type | None) -> Any:
-    """Return the kernel registered for a class, ``None`` where there is none."""
+    """Return the kernel registered for a class of plans, or ``None``."""
     return None if plan is None else _GRADIENTS.get(plan)

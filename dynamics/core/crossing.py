@@ -1,4 +1,4 @@
-"""Moments on a trajectory: where a quantity of the state passes a level, by its dense output."""
+"""Event location on trajectories: level crossings, excursions and extrema by dense output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from dynamics.core.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Event:
-    """A moment on a trajectory; ``time`` is nan if it does not happen within the run."""
+    """An event on a trajectory.
+
+    Attributes
+    ----------
+    name, definition
+        Short name, and the definition in a sentence.
+    paper
+        Where the paper defines it.
+    time, state
+        Time and state of the event; nan and None if it does not occur within the run.
+    """
 
     name: str
     definition: str
@@ -27,34 +37,34 @@ class Event:
 
     @property
     def happens(self) -> bool:
-        """Whether the event was found."""
+        """Whether the event occurs within the run."""
         return math.isfinite(self.time)
 
     def at(self, trajectory: Trajectory, time: float) -> Event:
-        """Return this event placed on a trajectory; unchanged if ``time`` is nan."""
+        """Return the event at a time of a trajectory, with its state; unchanged if nan."""
         if math.isnan(time):
             return self
         return replace(self, time=float(time), state=trajectory.at(time))
 
 
 def every_step(trajectory: Trajectory) -> Trajectory:
-    """Return a flow with each step of its integrator as a record, without losses (nan).
+    """Return a gradient flow with all steps of the integrator as records, and losses of nan.
 
-    For quantities of the state alone, where a loss at every step would cost more than the flow.
-    A run without steps of an integrator between its records is returned as it is.
+    Use it for quantities of the state alone: evaluating the loss at every step would cost more than
+    the integration. A trajectory without an integrator's path is returned unchanged.
     """
     path = trajectory.interpolant
     if not isinstance(path, Path):
         return trajectory
     time = np.array(path.times)
-    kept = time <= trajectory.time[-1]
-    unknown = np.full(int(kept.sum()), math.nan)
+    within = time <= trajectory.time[-1]
+    nans = np.full(int(within.sum()), math.nan)
     return replace(
         trajectory,
-        time=time[kept],
-        states=np.array(path.points)[kept],
-        loss=unknown,
-        bound=unknown,
+        time=time[within],
+        states=np.array(path.points)[within],
+        loss=nans,
+        bound=nans,
         observed={},
     )
 
@@ -64,8 +74,8 @@ def first_passage(
 ) -> float:
     """Return the first time at which ``quantity(state)`` exceeds ``level``, nan if it never does.
 
-    Records are looked at in turn, so a passage and return between two of them is missed; the time
-    is then found on the dense output to a relative accuracy of 1e-6.
+    The records are searched in order, so that an excursion between two records is missed. The time
+    is computed on the dense output to a relative accuracy of 1e-6.
     """
 
     def excess(state: Any) -> float:
@@ -82,20 +92,21 @@ def first_passage(
 
 
 def root(function: Callable[[float], float], low: float, high: float, rtol: float = 1e-6) -> float:
-    """Root between two times to a relative accuracy; ``high`` if rounding hides the change.
+    """Return a root between two times; ``high`` if rounding hides the change of sign.
 
-    From 0 to 1e17 a jump near 0 takes more halvings than SciPy's 100.
+    The maximal number of iterations exceeds SciPy's 100, because a root near 0 between 0 and 1e17
+    needs more bisections.
     """
-    known = cache(function)  # at both ends already
-    if known(low) * known(high) > 0.0:
+    cached = cache(function)
+    if cached(low) * cached(high) > 0.0:
         return high
-    return float(optimize.brentq(known, low, high, rtol=rtol, xtol=1e-12, maxiter=1000))
+    return float(optimize.brentq(cached, low, high, rtol=rtol, xtol=1e-12, maxiter=1000))
 
 
-class Stretch(NamedTuple):
-    """Times between which a quantity exceeds a level, and its largest value there.
+class Excursion(NamedTuple):
+    """Time interval on which a quantity exceeds a level, and its largest value there.
 
-    ``start`` is the first time of the run, or ``end`` its last, where the stretch is cut off there.
+    ``start`` is the first time of the run, and ``end`` the last, if the excursion extends to it.
     """
 
     start: float
@@ -103,22 +114,22 @@ class Stretch(NamedTuple):
     largest: float
 
 
-def stretches(
+def excursions(
     trajectory: Trajectory, quantity: Callable[[Any], float], level: float = 0.0
-) -> list[Stretch]:
-    """Return every stretch of time along which ``quantity(state)`` exceeds ``level``, in order.
+) -> list[Excursion]:
+    """Return the excursions of ``quantity(state)`` above ``level``, in order of time.
 
-    Looked at are the records and, on the dense output, the extremum beside each record that is
-    above or below both of its neighbours, so that a short passage is seen if the records show its
-    turn. The ends are roots on the dense output, relative accuracy 1e-6.
+    The quantity is evaluated at the records and at the extrema next to them on the dense output. A
+    short excursion is therefore detected if the records show a local extremum. Its ends are roots
+    on the dense output, with a relative accuracy of 1e-6.
     """
-    times, values = turning_values(trajectory, quantity)
+    times, values = with_extrema(trajectory, quantity)
     excess = values - level
 
     def crossing(low: float, high: float) -> float:
         return root(lambda t: quantity(trajectory.at(t)) - level, low, high)
 
-    found = []
+    results = []
     above = np.concatenate([[False], excess > 0.0, [False]])
     for first, after in zip(
         np.flatnonzero(~above[:-1] & above[1:]).tolist(),
@@ -126,17 +137,17 @@ def stretches(
     ):
         start = times[0] if first == 0 else crossing(times[first - 1], times[first])
         end = times[-1] if after == times.size else crossing(times[after - 1], times[after])
-        found.append(Stretch(float(start), float(end), float(values[first:after].max())))
-    return found
+        results.append(Excursion(float(start), float(end), float(values[first:after].max())))
+    return results
 
 
-def turning_values(
+def with_extrema(
     trajectory: Trajectory, quantity: Callable[[Any], float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return times and values of a quantity at the records and at its extrema between them.
 
-    An extremum is sought, to a relative accuracy of 1e-6 in time, around every record at which the
-    recorded values turn, the first and the last included.
+    An extremum is located on the dense output, to a relative accuracy of 1e-6 in time, next to each
+    record with a locally extremal value, the first and the last record included.
     """
     times = trajectory.time
     values = np.array([quantity(trajectory.state(row)) for row in trajectory.states])
@@ -145,10 +156,10 @@ def turning_values(
         low, high = max(index - 1, 0), min(index + 1, times.size - 1)
         for sign in (1.0, -1.0):
             here = sign * values[index]
-            turns = (index == 0 or sign * values[low] < here) and (
+            is_extremal = (index == 0 or sign * values[low] < here) and (
                 index == high or sign * values[high] <= here
             )
-            if not turns:
+            if not is_extremal:
                 continue
             peak = optimize.minimize_scalar(
                 lambda t, sign=sign: -sign * quantity(trajectory.at(t)),

@@ -1,4 +1,4 @@
-"""Gradient descent on a population risk: the loop, written once for every theory."""
+"""Gradient descent on the population risk of any theory."""
 
 import dataclasses
 import math
@@ -15,6 +15,8 @@ from dynamics.core.compiled_gradients import compiled_gradient
 from dynamics.core.errors import ToleranceError
 from dynamics.core.invariants import loss_non_increasing
 from dynamics.core.jit import kernel
+from dynamics.core.optimizers import Optimizer, optimizer_of
+from dynamics.core.optimizers import step as optimizer_step
 from dynamics.core.risk import Risk
 from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Interrupted, Status, Trajectory, assemble
@@ -22,12 +24,12 @@ from dynamics.core.trajectory import Interrupted, Status, Trajectory, assemble
 _RUNNING, _NOT_FINITE, _INACCURATE = 0, 1, 2
 _SECONDS_BETWEEN_REPORTS = 0.2
 
-#: More steps than a run could make in a lifetime, and more records than memory holds.
+#: Upper limits of the arguments ``steps`` and ``records``.
 MOST_STEPS, MOST_RECORDS = 10**15, 10**7
 
 
 def _gradient(plan, theta, out):
-    """Write the gradient at theta to ``out``; return whether it is within the tolerance."""
+    """Write the gradient at theta to ``out``; return whether it is within tolerance."""
     return plan.gradient_within(theta, out)
 
 
@@ -41,7 +43,7 @@ def _compiled_gradient(plan, theta, out):
 def _descend(plan, theta, learning_rate, first, last, records, rows):
     """Iterate theta <- theta - learning_rate * g(theta) from step ``first`` to ``last``, in place.
 
-    Fills ``rows[i]`` when step ``records[i]`` is reached. Returns the step and why it stopped.
+    Write theta to ``rows[i]`` at step ``records[i]``. Return the step reached and the stop code.
     """
     gradient = np.empty_like(theta)
     position = np.searchsorted(records, first)
@@ -60,15 +62,40 @@ def _descend(plan, theta, learning_rate, first, last, records, rows):
     return last, _RUNNING
 
 
-@cache
-def descent_loop(plan: Any) -> Callable[..., tuple[int, int]]:
-    """Return the loop for a class of plans: compiled if it has a compiled gradient, else plain.
+def _descend_by(plan, theta, learning_rate, first, last, records, rows, code, moments):
+    """Do the same with another optimizer (`dynamics.core.optimizers.step`)."""
+    gradient = np.empty_like(theta)
+    position = np.searchsorted(records, first)
+    for number in range(first, last):
+        if position < records.size and records[position] == number:
+            rows[position, :] = theta
+            position += 1
+        within = _gradient(plan, theta, gradient)
+        if not math.isfinite(np.sum(gradient)):
+            return number, _NOT_FINITE
+        if not within:
+            return number, _INACCURATE
+        optimizer_step(theta, gradient, learning_rate, number, code, moments)
+    if position < records.size and records[position] == last:
+        rows[position, :] = theta
+    return last, _RUNNING
 
-    Each class has a loop and cache entries of its own, named after the source of both.
+
+@cache
+def descent_loop(plan: Any, plain: bool = True) -> Callable[..., tuple[int, int]]:
+    """Return the descent loop for a class of plans, compiled if its gradient is compiled.
+
+    Each class has its own loop and its own cache entries, named after the source of both.
+
+    Parameters
+    ----------
+    plan
+        Class of the plans.
+    plain
+        Whether the loop is that of gradient descent; else it takes an optimizer.
     """
-    if compiled_gradient(plan) is None:
-        return _descend
-    return kernel(_descend, specialised_for=plan)
+    loop = _descend if plain else _descend_by
+    return loop if compiled_gradient(plan) is None else kernel(loop, specialised_for=plan)
 
 
 def gradient_descent(
@@ -80,42 +107,50 @@ def gradient_descent(
     record: str = "log",
     records: int = 200,
     progress: Callable[[float], None] | None = None,
+    optimizer: str = "gd",
+    **constants: float,
 ) -> Trajectory:
-    r"""Run gradient descent on the order parameters, with the semantics of the full model.
+    r"""Minimise a population risk by gradient descent on the order parameters.
 
-    The update is :math:`\theta \leftarrow \theta - \eta\, g(\theta)`, g the theory's
-    ``gradient``. For the paper's (P) that is entrywise: every entry of ``A`` moves by
-    ``-learning_rate * dL/dA_ij`` as in (GD), so the reduced update divides
-    :math:`\partial\ell/\partial\gamma` by D(C-1) and :math:`\partial\ell/\partial\rho` by
-    D(D-C) (Lemmas 4.1 and 4.2).
+    The update is :math:`\theta \leftarrow \theta - \eta\, g(\theta)`, with g the theory's
+    ``gradient``. The gradient is that of the full model with respect to a single entry: for problem
+    (P) of Jelassi et al., each entry of ``A`` moves by ``-learning_rate * dL/dA_ij``, so that
+    the reduced update divides :math:`\partial\ell/\partial\gamma` by D(C-1) and
+    :math:`\partial\ell/\partial\rho` by D(D-C) (Lemmas 4.1 and 4.2).
 
     Parameters
     ----------
     population
-        The risk to descend.
+        The risk to minimise.
     learning_rate, steps
         Step size (> 0) and number of steps (1 to 10^15).
     initial
-        Start; ``None`` means the problem's own (Parametrization 3.1).
+        Initial state; ``None`` means ``population.problem.initial_state``.
     record, records
-        At most ``records`` steps are kept, on a ``"log"`` or ``"linear"`` schedule; the first and
-        the last always are.
+        Store at most ``records`` steps on a ``"log"`` or ``"linear"`` schedule, the first and the
+        last included.
     progress
         Called with the fraction done, a few times a second.
+    optimizer, constants
+        ``"gd"``, ``"momentum"``, ``"adam"`` or ``"sign"``, with ``momentum`` (0.9) and
+        ``weight_decay`` (0): see `dynamics.core.optimizers.Optimizer`.
 
     Returns
     -------
     Trajectory
         Its time is ``learning_rate * step``. Divergence, instability, overflow and loss of accuracy
-        are told by its status, not raised.
+        are reported by its status, not raised.
 
     Raises
     ------
     ParameterError
-        If an argument is outside its domain.
+        If an argument is outside its domain, or if the optimizer does not commute with the symmetry
+        group of the theory.
     Interrupted
-        On Ctrl-C (a KeyboardInterrupt); its ``trajectory`` holds what was computed.
+        On Ctrl-C (a KeyboardInterrupt); its ``trajectory`` is the run up to that point.
     """
+    rule = optimizer_of(optimizer, constants)
+    rule.require_symmetric(population.rotated)
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
     steps = integer("steps", steps, 1, MOST_STEPS)
@@ -129,7 +164,7 @@ def gradient_descent(
     records = integer("records", records, 2, MOST_RECORDS)
     start = population.checked(population.problem.initial_state if initial is None else initial)
     schedule = recorded_steps(steps, record, records)
-    run = _Run(population, learning_rate, start, schedule)
+    run = _Run(population, learning_rate, rule, start, schedule)
     try:
         status = run.to(steps, progress)
     except KeyboardInterrupt:
@@ -138,13 +173,19 @@ def gradient_descent(
 
 
 class _Run:
-    """A run in progress: advanced in chunks, so that progress and Ctrl-C are served in between."""
+    """Gradient descent in progress, in chunks of steps between reports of progress and Ctrl-C."""
 
     def __init__(
-        self, population: Risk, learning_rate: float, start: Any, schedule: np.ndarray
+        self,
+        population: Risk,
+        learning_rate: float,
+        optimizer: Optimizer,
+        start: Any,
+        schedule: np.ndarray,
     ) -> None:
         self.population = population
-        self.learning_rate = learning_rate
+        self.learning_rate, self.optimizer = learning_rate, optimizer
+        self.moments = np.zeros((2, len(start)))
         self.start = start
         self.theta = np.array(start, float)
         self.step = 0
@@ -154,7 +195,7 @@ class _Run:
         self.note = ""
 
     def to(self, steps: int, progress: Callable[[float], None] | None) -> Status:
-        """Advance to the last step and return the status."""
+        """Advance to a step and return the status."""
         chunk, plan = 1, None
         while self.step < steps:
             began = perf_counter()
@@ -162,7 +203,7 @@ class _Run:
                 if plan is None:
                     plan = self.population.plan(self.population.state(self.theta))
                 reason = self._advance(plan, min(steps, self.step + chunk))
-                if reason == _INACCURATE:  # the plan of an earlier state, or none is good enough
+                if reason == _INACCURATE:  # outdated plan, or no plan is accurate enough
                     plan = self.population.plan(self.population.state(self.theta))
                     reason = self._advance(plan, self.step + 1)
                 if reason == _INACCURATE:
@@ -170,8 +211,8 @@ class _Run:
                     reason = self._advance(self.population, self.step + 1)
             except OverflowError:
                 return self._diverged()
-            except ToleranceError as refusal:
-                self.note = str(refusal)
+            except ToleranceError as failure:
+                self.note = str(failure)
                 return self._diverged() if self._grew() else Status.INACCURATE
             if reason == _NOT_FINITE:
                 return self._diverged()
@@ -185,13 +226,16 @@ class _Run:
         return Status.COMPLETED
 
     def _advance(self, plan: Any, last: int) -> int:
-        """Run the loop on a plan up to a step; return why it stopped."""
-        before = self.step
-        with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for itself
-            self.step, reason = descent_loop(plan.__class__)(
-                plan, self.theta, self.learning_rate, self.step, last, self.schedule, self.rows
-            )
-        if plan is not self.population:  # which counts by itself
+        """Run the loop on a plan up to a step; return the stop code."""
+        before, plain = self.step, self.optimizer.is_plain
+        extra = () if plain else (self.optimizer.code, self.moments)
+        loop = descent_loop(plan.__class__, plain)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop tests for these itself
+            self.step, reason = loop(
+                plan, self.theta, self.learning_rate, self.step, last, self.schedule, self.rows,
+                *extra,
+            )  # fmt: skip
+        if plan is not self.population:  # a risk counts its own evaluations
             self.population.evaluations += self.step - before
         return reason
 
@@ -204,10 +248,10 @@ class _Run:
         return Status.DIVERGED
 
     def trajectory(self, status: Status) -> Trajectory:
-        """Return what was recorded, with the last finite state at its end."""
+        """Return the recorded states, followed by the last finite state."""
         evaluations = self.population.evaluations - self.evaluated_before
-        kept = self.schedule <= self.step
-        time, rows = self.learning_rate * self.schedule[kept], self.rows[kept]
+        reached = self.schedule <= self.step
+        time, rows = self.learning_rate * self.schedule[reached], self.rows[reached]
         recorded = np.isfinite(rows).all(axis=1)
         time, rows = time[recorded], rows[recorded]
         if status is not Status.COMPLETED and np.isfinite(self.theta).all():
@@ -222,10 +266,15 @@ class _Run:
             status,
             self._message(status),
             resolution=1e-13,
-            settings={"learning_rate": self.learning_rate, "steps": int(self.schedule[-1])},
+            settings={
+                "learning_rate": self.learning_rate,
+                "steps": int(self.schedule[-1]),
+                **self.optimizer.settings(),
+            },
             stats={"evaluations": evaluations, "steps": self.step},
         )
-        if run.status is Status.COMPLETED and loss_non_increasing.worst(run) > 0.0:
+        falls = self.optimizer.is_plain  # of other optimizers the loss may rise
+        if falls and run.status is Status.COMPLETED and loss_non_increasing.worst(run) > 0.0:
             unstable = Status.UNSTABLE
             return dataclasses.replace(run, status=unstable, message=self._message(unstable))
         return run
@@ -237,5 +286,15 @@ class _Run:
         return (
             f"{status.value}; at step {self.step} {self.population.order_parameters[largest]} = "
             f"{self.theta[largest]:.6g} with learning rate {self.learning_rate:.6g}, while "
-            f"{self.population.advice(self.start)}" + (f" ({self.note})" if self.note else "")
+            f"{self.population.learning_rate_hint(self.start)}"
+            + (f" ({self.note})" if self.note else "")
         )
+
+
+def warm_up(risk: Risk) -> None:
+    """Compile the kernels of a risk: evaluate it and take two steps of gradient descent."""
+    start = risk.problem.initial_state
+    risk.gradient(start)
+    risk.jacobian(start)
+    risk.evaluate(start)
+    gradient_descent(risk, learning_rate=0.01, steps=2)

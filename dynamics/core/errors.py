@@ -1,14 +1,17 @@
-"""What can go wrong, each told in one sentence: the parameter, its value, what is allowed."""
+"""Exceptions of invalid arguments and of tolerances that are out of reach."""
 
 
 class ParameterError(ValueError):
-    """An argument is outside its domain; the message is one sentence for a person."""
+    """An argument is outside its domain; the message is one sentence."""
 
 
 class ToleranceError(ArithmeticError):
-    """The requested tolerance cannot be met; the message names the bound that can be reached.
+    """The requested tolerance cannot be met.
 
-    ``reachable`` is that bound (an absolute error), ``nan`` where it is not known.
+    Attributes
+    ----------
+    reachable
+        The absolute error that can be reached, ``nan`` if it is not known.
     """
 
     def __init__(self, message: str, reachable: float = float("nan")) -> None:

@@ -1,7 +1,6 @@
-"""Files that are either absent or complete: written beside their place, then moved into it.
+"""Atomic writes: a file is written under a temporary name in its folder, then renamed.
 
-Nothing that is not a regular file is ever replaced, and of what killed runs left behind only files
-with the name that is made here are removed.
+Only regular files are replaced. Temporary files of processes that were killed are removed.
 """
 
 import contextlib
@@ -15,56 +14,61 @@ _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?P<process>\d+)\.partial", re.DOTALL)
 
 
 class FileError(Exception):
-    """A file or folder cannot be written or read; the message is one sentence for a person."""
+    """A file or folder cannot be written or read; the message is one sentence."""
 
 
 def explain(action: str, path: Path, cause: Exception) -> FileError:
-    """Return the error to raise for an operating-system error, with its reason in words."""
+    """Return a FileError for an operating-system error: action, path and reason."""
     reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
-    shown = str(path) if len(str(path)) <= 300 else f"{str(path)[:297]}..."
-    return FileError(f"cannot {action} {shown}: {reason}")
+    name = str(path) if len(str(path)) <= 300 else f"{str(path)[:297]}..."
+    return FileError(f"cannot {action} {name}: {reason}")
 
 
 def obstacle(path: Path) -> str | None:
-    """Return what stands at a path, in words, unless it is a regular file or nothing.
+    """Return a description of what exists at a path; ``None`` for a regular file or nothing.
 
-    A symbolic link is one too, whatever it points to. Raises FileError where nothing can stand.
+    Symbolic links are not followed: they are obstacles.
+
+    Raises
+    ------
+    FileError
+        If the path cannot be examined, for example because of its name.
     """
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as failure:  # ValueError: a name that no system takes
+    except (OSError, ValueError) as failure:  # ValueError: an invalid name
         raise explain("use", path, failure) from failure
     if stat.S_ISREG(mode):
         return None
-    kinds = {
+    descriptions = {
         stat.S_IFLNK: "a symbolic link",
         stat.S_IFDIR: "a folder",
         stat.S_IFIFO: "a pipe",
         stat.S_IFSOCK: "a socket",
     }
-    return kinds.get(stat.S_IFMT(mode), "a device")
+    return descriptions.get(stat.S_IFMT(mode), "a device")
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the same folder that takes the place of ``path`` on success.
+    """Yield a temporary path in the same folder that is renamed to ``path`` on success.
 
-    The content reaches the disk before the name does (fsync, then rename), so that a crash, a full
-    disk or Ctrl-C leaves either the old file or the new one, never half of one. What a killed run
-    left of the same file is removed.
+    The content is flushed to disk before the renaming, so that a crash, a full disk or Ctrl-C
+    leaves either the old or the new file complete. Temporary files that killed processes left for
+    the same path are removed.
 
     Raises
     ------
     FileError
-        If the file cannot be written, or something that is not a regular file is in its place.
+        If the file cannot be written, or the path exists and is not a regular file.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        if (what := obstacle(path)) is not None:
+        if (existing := obstacle(path)) is not None:
             raise FileError(
-                f"cannot write {path}: it is {what}, and only regular files are replaced"
+                f"cannot write {path}: it is {existing}, and only regular files are replaced"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_partial(path.parent, only=path.name)
@@ -73,7 +77,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _sync_folder(path.parent)
-    except (OSError, ValueError) as failure:  # ValueError: a name that no system takes
+    except (OSError, ValueError) as failure:  # ValueError: an invalid name
         raise explain("write", path, failure) from failure
     finally:
         with contextlib.suppress(OSError, ValueError):
@@ -81,18 +85,18 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def remove_partial(folder: Path, *, only: str | None = None) -> None:
-    """Remove half-written files of processes that are no more; ``only``: of this file."""
+    """Remove temporary files of processes that no longer run; ``only``: of this file name."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            left = _PARTIAL.fullmatch(entry.name)
-            if left is None or not entry.is_file(follow_symlinks=False):
+            match = _PARTIAL.fullmatch(entry.name)
+            if match is None or not entry.is_file(follow_symlinks=False):
                 continue
-            if only in (None, left["name"]) and not _alive(int(left["process"])):
+            if only in (None, match["name"]) and not _alive(int(match["process"])):
                 os.unlink(entry.path)
 
 
 def _alive(process: int) -> bool:
-    """Tell whether a process may still be running; where that cannot be asked, it may."""
+    """Return whether a process may still be running; True where this cannot be determined."""
     if os.name != "posix":
         return True
     try:
@@ -105,7 +109,7 @@ def _alive(process: int) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename durable where the system lets folders be synced."""
+    """Flush a folder to disk after a rename, where the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

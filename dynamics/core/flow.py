@@ -1,4 +1,4 @@
-"""The gradient flow of any theory: gradient descent with a vanishing learning rate."""
+"""Gradient flow of the population risk of any theory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,43 +25,43 @@ def gradient_flow(
     records: int = 300,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    r"""Integrate :math:`\dot\theta = -g(\theta)`, g the theory's gradient (entrywise for (P)).
+    r"""Integrate the gradient flow :math:`\dot\theta = -g(\theta)`, g the theory's gradient.
 
-    Flow time is learning rate x steps, so that gradient descent with a small learning rate follows
-    the flow with an error proportional to it. The dynamics of (P) is fast in alpha (times of order
-    1) and slow in gamma and rho (up to 1e8): a stiff method with the exact Jacobian takes about a
-    thousand evaluations where descent takes 1e8 steps.
+    Flow time is learning rate x steps: gradient descent with a small learning rate follows the flow
+    with an error proportional to the learning rate. The dynamics of problem (P) of Jelassi et al.
+    is fast in alpha (times of order 1) and slow in gamma and rho (up to 1e8). A stiff method with
+    the exact Jacobian needs about a thousand evaluations where descent needs 1e8 steps.
 
     Parameters
     ----------
     population
-        The risk to descend.
+        The risk to minimise.
     horizon
         Final time, between 1e-30 and 1e100 (below, SciPy's step sizes underflow).
     initial
-        Start; ``None`` means the problem's own (Parametrization 3.1).
+        Initial state; ``None`` means ``population.problem.initial_state``.
     method, rtol, atol
-        ``"LSODA"``, ``"BDF"`` or ``"Radau"`` of SciPy, and its tolerances per step.
+        Integrator of SciPy (``"LSODA"``, ``"BDF"`` or ``"Radau"``), and its tolerances per step.
     until
-        Ends the run early after the first step at whose state it holds.
+        Predicate of the state; the run ends after the first step where it is true.
     records
-        At most so many steps, first and last included, are kept; their loss costs one gradient
-        each. Dense output does not depend on them, events between two of them may be missed.
+        Maximal number of records, first and last step included. Each costs an evaluation of the
+        loss. Dense output does not depend on them, but events between two records may be missed.
     progress
-        Called after each step with the fraction done on a logarithmic clock.
+        Called after each step with the fraction done on a logarithmic time scale.
 
     Returns
     -------
     Trajectory
         Records at steps of the integrator, dense output in between. Overflow, loss of accuracy and
-        a stalled integrator are told by its status, not raised.
+        a stalled integrator are reported by its status, not raised.
 
     Raises
     ------
     ParameterError
         If an argument is outside its domain.
     Interrupted
-        On Ctrl-C (a KeyboardInterrupt); its ``trajectory`` holds what was computed.
+        On Ctrl-C (a KeyboardInterrupt); its ``trajectory`` is the run up to that point.
     """
     horizon = finite("horizon", horizon)
     require(1e-30 <= horizon <= 1e100, "horizon", horizon, "between 1e-30 and 1e100")
@@ -78,13 +78,13 @@ def gradient_flow(
     def stop(y: np.ndarray) -> bool:
         return until is not None and until(population.state(y))
 
-    def wrap(path: Path) -> Trajectory:
-        kept = thinned(len(path.times), records)
+    def to_trajectory(path: Path) -> Trajectory:
+        stored = thinned(len(path.times), records)
         return assemble(
             population,
             "gradient flow",
-            np.array(path.times)[kept],
-            np.array(path.points)[kept],
+            np.array(path.times)[stored],
+            np.array(path.points)[stored],
             path.status,
             path.message,
             resolution=10.0 * atol,
@@ -107,5 +107,5 @@ def gradient_flow(
             seconds=population.predicted_seconds,
         )
     except PathInterrupted as interrupt:
-        raise Interrupted(wrap(interrupt.path)) from None
-    return wrap(path)
+        raise Interrupted(to_trajectory(interrupt.path)) from None
+    return to_trajectory(path)

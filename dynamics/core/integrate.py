@@ -1,4 +1,4 @@
-"""Stiff integration of an ordinary differential equation, step by step, with dense output."""
+"""Stiff integration of ordinary differential equations with dense output and stall detection."""
 
 import math
 import warnings
@@ -14,22 +14,34 @@ from dynamics.core.checks import finite, require
 from dynamics.core.errors import ToleranceError
 from dynamics.core.trajectory import Status
 
-_LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is final
-_MOST_STEPS = 30_000  # runs that get anywhere take hundreds to a few thousand
-_HOPELESS = 1e30  # further steps of a run that gets nowhere; passages have 1e6 to go and arrive
-_PACES = 250, 10_000  # least and most steps over which the pace is taken, twice
-_DEAR = 1e-3  # seconds of a gradient, from which on a run is looked at early
-_EARLY = 64, 1e40  # over how many steps, twice, and the further steps that end it
-_PATIENCE = 0.5  # predicted seconds of so many steps
-_MOST_FAILURES = 5  # trial steps that may fail in turn: beyond, the run creeps along a wall
-_APART = 100  # steps after which a failure is not in turn with those before
+_LEAST_SHRINK = 1e-12  # smallest restart step, relative to the last accepted step
+_MOST_STEPS = 30_000  # runs that reach their horizon take hundreds to a few thousand
+_MOST_REMAINING = 1e30  # predicted remaining steps of a stalled run; slow phases have up to 1e6
+_WINDOW_LIMITS = 250, 10_000  # smallest and largest window (in steps) of the stall test
+_EXPENSIVE = 1e-3  # seconds per gradient above which the early stall test is applied
+_EARLY = 64, 1e40  # window and predicted remaining steps of the early stall test
+_WINDOW_SECONDS = 0.5  # predicted cost of a window
+_MOST_FAILURES = 5  # consecutive failures of trial steps
+_APART = 100  # failures more than this many steps apart are not consecutive
 
 METHODS = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
 
 @dataclass
 class Path:
-    """The steps taken so far; :meth:`at` interpolates to the order of the method."""
+    """Accepted steps of an integration; :meth:`at` is the dense output of the method.
+
+    Attributes
+    ----------
+    times, points
+        Time and solution (n,) after each accepted step, the start first.
+    pieces
+        For each step, the time origin of its solver and the SciPy interpolant.
+    status, message
+        Exit status, and a sentence with the numbers.
+    stats
+        Counts of evaluations, Jacobians, restarts and steps.
+    """
 
     times: list[float] = field(default_factory=list)
     points: list[np.ndarray] = field(default_factory=list)
@@ -48,7 +60,7 @@ class Path:
 
 
 class PathInterrupted(KeyboardInterrupt):
-    """Ctrl-C during an integration; ``path`` holds the steps taken until then."""
+    """Ctrl-C during an integration; the attribute ``path`` contains the steps up to that point."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.status.value)
@@ -68,36 +80,61 @@ def integrate(
     progress: Callable[[float], None] | None = None,
     seconds: float = 0.0,
 ) -> Path:
-    """Integrate y' = velocity(y) from 0 to ``horizon``; trouble ends the path with a status.
+    """Integrate y' = velocity(y) from time 0 to ``horizon``.
 
-    A trial step may land where the velocity cannot be had (overflow, loss of accuracy): the solver
-    is then restarted from its last step, on a fresh clock and with a smaller step, and the path
-    ends only if that does not help. It also ends after the first step at which ``until`` holds.
-    ``progress`` is called after each step with the fraction done on a logarithmic clock; where
-    ``seconds``, the predicted cost of a velocity, are many, a run that gets nowhere ends early.
-    Ctrl-C raises `PathInterrupted`, which holds the path so far.
+    A trial step may reach a point where the velocity overflows or loses accuracy. The solver is
+    then restarted from the last accepted step, with a smaller step and time measured from there;
+    the path ends if that fails repeatedly.
+
+    Parameters
+    ----------
+    velocity, jacobian
+        Functions of y (n,) that return shapes (n,) and (n, n). ``jacobian=None`` means finite
+        differences. Both may raise OverflowError or ToleranceError.
+    start
+        Initial value (n,).
+    horizon
+        Final time.
+    method, rtol, atol
+        Integrator of SciPy (see ``METHODS``) and its tolerances.
+    until
+        Predicate of y; the path ends after the first step where it is true.
+    progress
+        Called after each step with the fraction done on a logarithmic time scale.
+    seconds
+        Predicted cost of a velocity. Expensive runs are tested for a stall earlier.
+
+    Returns
+    -------
+    Path
+        Failures are reported by its status, not raised.
+
+    Raises
+    ------
+    PathInterrupted
+        On Ctrl-C; its attribute ``path`` contains the steps up to that point.
     """
     path = Path([0.0], [np.array(start, float)])
-    pace = int(np.clip(_PATIENCE / max(seconds, 1e-9), *_PACES))
+    window = int(np.clip(_WINDOW_SECONDS / max(seconds, 1e-9), *_WINDOW_LIMITS))
     calls = {"evaluations": 0, "jacobians": 0, "restarts": 0}
 
     def counted(_: float, y: np.ndarray) -> np.ndarray:
         calls["evaluations"] += 1
-        found = velocity(y)
-        if not np.isfinite(found).all():
+        value = velocity(y)
+        if not np.isfinite(value).all():
             raise OverflowError(Status.OVERFLOW.value)
-        return found
+        return value
 
     def counted_jacobian(_: float, y: np.ndarray) -> np.ndarray:
         calls["jacobians"] += 1
         assert jacobian is not None
-        found = jacobian(y)
-        if not np.isfinite(found).all():
+        value = jacobian(y)
+        if not np.isfinite(value).all():
             raise OverflowError(Status.OVERFLOW.value)
-        return found
+        return value
 
-    def started(first_step: float | None) -> tuple[float, OdeSolver | None]:
-        """Return the time at which a fresh clock starts, and a solver on it (None: it cannot)."""
+    def restart(first_step: float | None) -> tuple[float, OdeSolver | None]:
+        """Return the time origin and a solver that starts there; ``None`` if it fails."""
         begin = path.times[-1]
         try:
             return begin, METHODS[method](
@@ -116,12 +153,12 @@ def integrate(
 
     try:
         shrink, last, failures, failed_at = 1.0, horizon, 0, 0
-        begin, solver = started(None)
+        begin, solver = restart(None)
         while solver is not None and solver.status == "running":
             try:
-                with warnings.catch_warnings():  # LSODA warns of what the status tells
+                with warnings.catch_warnings():  # the status reports what LSODA warns about
                     warnings.simplefilter("ignore", UserWarning)
-                    complaint = solver.step()
+                    solver_message = solver.step()
             except (OverflowError, ToleranceError) as failure:
                 shrink *= 1e-2
                 calls["restarts"] += 1
@@ -131,24 +168,25 @@ def integrate(
                 if shrink < _LEAST_SHRINK or failures > _MOST_FAILURES:
                     _end(path, failure)
                     break
-                begin, solver = started(shrink * last)
+                begin, solver = restart(shrink * last)
                 continue
             if solver.status == "failed":
                 path.status = Status.STALLED
                 now = begin + solver.t
-                path.message = f"{Status.STALLED.value} (at time {now:.6g}: {complaint})"
+                path.message = f"{Status.STALLED.value} (at time {now:.6g}: {solver_message})"
                 break
             shrink = min(1.0, 10.0 * shrink)
             last = max(solver.step_size, float(np.spacing(solver.t)))
             path.times.append(float(begin + solver.t))
             path.points.append(solver.y.copy())
             path.pieces.append((begin, solver.dense_output()))
-            if (reason := _creeps(path.times, horizon, pace, seconds > _DEAR)) is not None:
+            reason = _stall_reason(path.times, horizon, window, seconds > _EXPENSIVE)
+            if reason is not None:
                 path.status = Status.STALLED
                 path.message = f"{Status.STALLED.value} (at time {path.times[-1]:.6g}: {reason})"
                 break
             if until is not None and until(path.points[-1]):
-                path.message = f"the run ended at time {path.times[-1]:.6g}, where it was told to"
+                path.message = f"the stop condition was met at time {path.times[-1]:.6g}"
                 break
             if progress is not None:
                 progress(float(np.log1p(path.times[-1]) / np.log1p(horizon)))
@@ -160,33 +198,36 @@ def integrate(
     return path
 
 
-def _creeps(times: list[float], horizon: float, pace: int, dear: bool) -> str | None:
-    """Return why a run gets nowhere (None: it does); early where steps are ``dear``.
+def _stall_reason(times: list[float], horizon: float, window: int, expensive: bool) -> str | None:
+    """Return the stall reason, or None if the run advances.
 
-    A gradient flow does not oscillate: its steps grow with time, but for passages (thousands of
-    steps were seen where logits grow as log t up to times of 1e34). Told from the steps alone and
-    not from the clock, so that the same run ends at the same step everywhere.
+    A gradient flow does not oscillate: its steps grow with time, except in slow phases (thousands
+    of steps where logits grow as log t up to times of 1e34). A run has stalled if the mean step
+    does not grow from one window to the next and the predicted number of remaining steps is too
+    large. The decision depends on the steps, not on wall time, and is therefore reproducible.
     """
     steps = len(times) - 1
     if steps >= _MOST_STEPS:
         return f"{steps} steps"
-    for span, hopeless in (_EARLY, (pace, _HOPELESS)) if dear else ((pace, _HOPELESS),):
+    tests = (_EARLY, (window, _MOST_REMAINING)) if expensive else ((window, _MOST_REMAINING),)
+    for span, limit in tests:
         if steps % span == 0 and steps >= 2 * span:
             passed = np.diff([times[-1 - 2 * span], times[-1 - span], times[-1]])
-            before, now = np.maximum(passed, math.ulp(times[-1])) / span  # as far as it is shown
-            if now <= 1.1 * before and (needed := (horizon - times[-1]) / now) > hopeless:
-                return f"after {steps} steps, it would need {needed:.1e} more at this pace"
+            before, now = np.maximum(passed, math.ulp(times[-1])) / span
+            if now <= 1.1 * before and (remaining := (horizon - times[-1]) / now) > limit:
+                return f"after {steps} steps, it would need {remaining:.1e} more at this pace"
     return None
 
 
 def _end(path: Path, failure: Exception) -> None:
+    """End a path with the status and message of an exception."""
     overflow = isinstance(failure, OverflowError)
     path.status = Status.OVERFLOW if overflow else Status.INACCURATE
     path.message = str(failure)
 
 
 def check_method(method: str, rtol: float, atol: float) -> None:
-    """Raise one clear sentence unless the solver settings are usable."""
+    """Raise ParameterError unless method and tolerances are allowed."""
     require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
     require(1e-13 <= finite("rtol", rtol) < 1.0, "rtol", rtol, "in [1e-13, 1)")
     require(finite("atol", atol) > 0.0, "atol", atol, "greater than 0")

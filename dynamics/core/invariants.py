@@ -1,4 +1,4 @@
-"""Invariants of the learning dynamics as named objects that a trajectory can be asked about."""
+"""Invariants of the learning dynamics, and their violations along a trajectory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +9,19 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Violation:
-    """When a statement is violated along a run, as its records tell: between them nothing is known.
+    """Size and times of the violation of a statement, evaluated at the records of a trajectory.
 
     Attributes
     ----------
     worst, at
-        The largest violation, and the time of its record.
+        Largest violation, and its time.
     first, last
         Times of the first and of the last record at which the statement is violated.
     begins
         Time of the first record at which it holds; ``None`` if there is none.
     for_good
-        Time of the record from which on it holds to the end; ``None`` if it is violated there.
+        Earliest record time from which it holds until the end; ``None`` if it is violated at the
+        end.
     """
 
     worst: float
@@ -33,12 +34,21 @@ class Violation:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A statement that should hold along a run.
+    """A statement that should hold along a trajectory.
 
-    ``violation`` maps a trajectory to one number per record, at most 0 where the statement holds;
-    a statement about t > 0, or about two records, may leave out the first. ``noise`` maps it to the
-    size below which a positive number is numerical noise. ``graded`` is false where the number only
-    tells that the statement fails, not by how much.
+    Attributes
+    ----------
+    name, statement
+        Short name, and the statement in a sentence.
+    place
+        Where the paper states it.
+    violation
+        Function of a trajectory that returns one number per record, at most 0 where the statement
+        holds. Statements about t > 0 or about pairs of records may omit the first record.
+    noise
+        Function of a trajectory that returns the size of numerical noise in ``violation``.
+    graded
+        Whether the violation measures by how much the statement fails, not only whether.
     """
 
     name: str
@@ -49,12 +59,12 @@ class Invariant:
     graded: bool = True
 
     def worst(self, trajectory: Any) -> float:
-        """Return the largest violation along the run, 0.0 where the statement holds throughout."""
+        """Return the largest violation along a trajectory, 0.0 if the statement holds."""
         worst = float(np.max(self.violation(trajectory), initial=0.0))
         return 0.0 if worst <= self.noise(trajectory) else worst
 
     def violated(self, trajectory: Any) -> Violation | None:
-        """Return when the statement is violated along the run, ``None`` if it holds throughout."""
+        """Return size and times of the violation, ``None`` if the statement holds throughout."""
         violation = np.asarray(self.violation(trajectory))
         broken = violation > self.noise(trajectory)
         if not broken.any():
@@ -73,6 +83,7 @@ class Invariant:
 
 
 def _loss_rise(run: Any) -> np.ndarray:
+    """Return how far the loss rises between records, beyond its certified error."""
     return np.diff(run.loss) - run.bound[1:] - run.bound[:-1]
 
 

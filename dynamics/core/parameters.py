@@ -75,7 +75,7 @@ class Parameter:
     def description(self) -> str:
         """Meaning and default."""
         default = self.default or ("" if self.usual is None else as_text(self.usual))
-        return f"{self.meaning} (default {default})" if default else self.meaning
+        return f"{self.meaning} (default: {default})" if default else self.meaning
 
     @property
     def help(self) -> str:

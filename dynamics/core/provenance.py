@@ -1,17 +1,17 @@
-"""Where a result comes from: version, commit and the versions of the numerical libraries."""
+"""Provenance of results: package version, commit and versions of the numerical libraries."""
 
 import subprocess
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-#: The folder that holds the packages: of a checkout, or of an installation.
+#: The folder that contains the packages, in a checkout or in an installation.
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
 def provenance() -> dict[str, str]:
-    """Return package version, commit (empty outside a checkout) and library versions."""
+    """Return a mapping to the package version, the commit (or "") and library versions."""
     try:
         own = version("patchdyn")
     except PackageNotFoundError:
@@ -21,10 +21,11 @@ def provenance() -> dict[str, str]:
 
 
 def _commit() -> str:
+    """Return the commit of a checkout, with "-dirty" if it is modified; else ""."""
     if not (ROOT / ".git").exists():
         return ""
     try:
-        answer = subprocess.run(
+        result = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
             cwd=ROOT,
             capture_output=True,
@@ -34,4 +35,4 @@ def _commit() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return answer.stdout.strip()
+    return result.stdout.strip()

@@ -1,6 +1,6 @@
-"""What a theory tells the solvers: a risk as a function of a few order parameters.
+"""Abstract base class of population risks: the interface between theories and solvers.
 
-Gradient descent, its flow and the records they leave know a theory only through :class:`Risk`.
+Gradient descent, gradient flow and trajectories access a theory only through :class:`Risk`.
 """
 
 import math
@@ -11,46 +11,53 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dynamics.core.checks import finite, shown
+from dynamics.core.checks import abbreviated, finite
 from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.trajectory import Trajectory
 
 
 class Certified(Protocol):
-    """A loss, and the absolute error of it and of the gradient at the same state."""
+    """A loss with the absolute error of the loss and of the gradient."""
 
     @property
     def loss(self) -> float:
-        """The risk."""
+        """Population risk."""
 
     @property
     def bound(self) -> float:
-        """Its certified (or estimated) error."""
+        """Certified (or estimated) absolute error."""
 
 
 class Risk(ABC):
-    """A risk that the solvers can descend; a theory derives from it.
+    """Population risk as a function of n order parameters.
 
-    A state is whatever the theory makes of the n order parameters (:meth:`state`); the solvers
-    compute with arrays of shape (n,) and hand states to the theory and to the user.
+    A theory derives from this class and implements :attr:`method`, :meth:`gradient`,
+    :meth:`jacobian` and :meth:`evaluate`. The solvers compute with arrays of shape (n,);
+    :meth:`state` converts them to the theory's own type of states.
 
     Attributes
     ----------
     problem
-        The constants, a frozen dataclass with ``initial_state``.
+        Constants of the problem, a frozen dataclass with ``initial_state``.
     order_parameters
-        The names of the n entries of a state; they may depend on the problem.
-    tolerance, method, reason
-        Accuracy asked of the expectation, the name of the method that computes it, and why that.
+        Names of the n entries of a state; they may depend on the problem.
+    tolerance
+        Requested accuracy of the population expectation.
+    reason
+        Why ``method`` was chosen.
     evaluations
-        How many states were evaluated so far.
+        Number of states evaluated so far.
     trajectory
-        The theory's own class of trajectories, which makes its states.
+        Class of the trajectories of the theory; it converts arrays to states.
+    rotated
+        The trained parameters that a rotation may mix, in text; empty if there are none. Adam and
+        sign descent, which do not commute with rotations, are rejected where there are some.
 
-    What :meth:`gradient`, :meth:`jacobian` and :meth:`evaluate` return is a function of the state,
-    to the last bit, whatever was evaluated before; a run is one of its start. A theory gives these
-    three; what else is here has a default. ``OverflowError`` and ``ToleranceError`` from any of
-    them become the status of a run.
+    Notes
+    -----
+    Results of :meth:`gradient`, :meth:`jacobian` and :meth:`evaluate` must depend on the state
+    alone, to the last bit, and not on earlier evaluations. The solvers turn an ``OverflowError`` or
+    a ``ToleranceError`` raised by any of them into the status of the trajectory.
     """
 
     problem: Any
@@ -59,25 +66,26 @@ class Risk(ABC):
     reason: str = ""
     evaluations: int
     trajectory: ClassVar[type[Trajectory]] = Trajectory
+    rotated: ClassVar[str] = "the parameters of this theory"
 
     @property
     @abstractmethod
     def method(self) -> str:
-        """The name of the method that computes the expectation."""
+        """Name of the method that computes the expectation."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What, with the problem, an equal expectation is made from; its runs record it."""
+        """Settings of the expectation, recorded with each trajectory."""
         return {"expectation": self.method, "population_tolerance": self.tolerance}
 
     @property
     def predicted_seconds(self) -> float:
-        """What a gradient will cost, about; 0 where it is so cheap that no one need know."""
+        """Predicted cost of a gradient in seconds; 0 if negligible."""
         return 0.0
 
     @abstractmethod
     def gradient(self, state: Any) -> Sequence[float]:
-        """Return the n numbers that gradient descent multiplies by minus the learning rate."""
+        """Return the gradient: n numbers that descent multiplies by minus the learning rate."""
 
     @abstractmethod
     def jacobian(self, state: Any) -> np.ndarray:
@@ -85,28 +93,36 @@ class Risk(ABC):
 
     @abstractmethod
     def evaluate(self, state: Any) -> Certified:
-        """Return all that is known at a state, with at least ``loss`` and ``bound``."""
+        """Return loss, bound and the observables of the theory at a state."""
 
     def certified_loss(self, state: Any) -> Certified:
-        """Return loss and bound only; worth overriding where that is cheaper."""
+        """Return loss and bound at a state; override this where it is cheaper than `evaluate`."""
         return self.evaluate(state)
 
     def observe(self, run: Trajectory) -> Trajectory:
-        """Return a run with all its observables, such as test errors: one pass over its records.
+        """Return a trajectory with all its observables, such as test errors.
 
-        A run that holds them already is returned as it is.
+        Parameters
+        ----------
+        run
+            A trajectory on the same problem; each of its records is evaluated.
+
+        Returns
+        -------
+        Trajectory
+            Copy with ``observed`` filled in, or ``run`` itself if it has all observables.
 
         Raises
         ------
         ParameterError
-            If it is a run on another problem.
+            If the trajectory is on another problem.
         OverflowError, ToleranceError
-            If they cannot be had to the tolerance at one of the records.
+            If a record cannot be evaluated within the tolerance.
         """
         if run.problem != self.problem:
             raise ParameterError(
-                f"run = a run on {shown(repr(run.problem))} is not allowed: it must be one on "
-                f"{shown(repr(self.problem))}"
+                f"run = a run on {abbreviated(repr(run.problem))} is not allowed: it must be one "
+                f"on {abbreviated(repr(self.problem))}"
             )
         if run.is_observed:
             return run
@@ -116,20 +132,26 @@ class Risk(ABC):
         }
         return replace(run, observed=observed)
 
-    def doubt(self, run: Trajectory) -> tuple[int, str]:
-        """Return how many records of a run are known, and why the others are not.
+    def reliable_records(self, run: Trajectory) -> tuple[int, str]:
+        """Return the number of reliable records of a trajectory, and why the others are not.
 
-        By default all, and "". A run that is complete or stalled is cut there and becomes
-        inaccurate.
+        By default all records are reliable and the reason is empty. A completed or stalled
+        trajectory is truncated after the reliable records, with status ``INACCURATE``.
         """
         return len(run.time), ""
 
     def state(self, vector: np.ndarray) -> Any:
-        """Return the theory's own state for an array (n,)."""
+        """Convert an array of shape (n,) to a state of the theory."""
         return self.trajectory.state(vector)
 
     def checked(self, state: Any) -> Any:
-        """Return a state given by the user as finite floats, or raise ParameterError."""
+        """Return a state given by the user as finite floats.
+
+        Raises
+        ------
+        ParameterError
+            If it is not a sequence of n finite numbers.
+        """
         names = self.order_parameters
         try:
             numbers = list(state)
@@ -137,22 +159,28 @@ class Risk(ABC):
             numbers = []
         if len(numbers) != len(names):
             raise ParameterError(
-                f"state = {shown(repr(state))} is not allowed: it must be {len(names)} numbers "
-                f"({', '.join(names)})"
+                f"state = {abbreviated(repr(state))} is not allowed: it must be {len(names)} "
+                f"numbers ({', '.join(names)})"
             )
         return self.state(np.array([finite(*pair) for pair in zip(names, numbers)]))
 
     def plan(self, state: Any) -> Any:
-        """Return what the descent loop evaluates from a state on, a value; by default itself.
+        """Return the object whose gradient the descent loop evaluates near a state.
 
-        It is compiled where ``dynamics.core.compiled_gradients`` knows its class. Where the
-        gradient of a plan is not within the tolerance the loop asks for the plan of its state,
-        which raises OverflowError or ToleranceError if there is none.
+        By default the risk itself, in Python. A theory with a compiled gradient returns a plan:
+        precomputed data that is immutable and registered with
+        `dynamics.core.compiled_gradients.gradient_of`. Where the gradient of a plan is not within
+        the tolerance, the loop requests the plan of the current state.
+
+        Raises
+        ------
+        OverflowError, ToleranceError
+            If there is no plan for the state.
         """
         return self
 
     def gradient_within(self, theta: np.ndarray, out: np.ndarray) -> bool:
-        """Write the gradient to ``out`` (nan on overflow); return whether it could be had."""
+        """Write the gradient to ``out`` (nan on overflow); return whether it is accurate."""
         try:
             out[:] = self.gradient(self.state(theta))
         except OverflowError:
@@ -163,14 +191,17 @@ class Risk(ABC):
         return True
 
     def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
-        """Tell divergence from mere loss of accuracy: is the state far larger than its start?"""
+        """Return whether the largest entry of a state is ten times that of the start.
+
+        It distinguishes divergence from a loss of accuracy.
+        """
         return float(np.max(np.abs(vector))) > 10.0 * max(float(np.max(np.abs(start))), 1e-3)
 
     def largest_stable_learning_rate(self, state: Any) -> float:
-        """Return 2 / (largest curvature): above it gradient descent moves away from this valley.
+        """Return 2 / (largest curvature), the stability limit of gradient descent at a state.
 
-        The curvature is the largest eigenvalue of :meth:`jacobian`; infinite if no direction
-        curves upwards, nan if the curvature overflows.
+        The curvature is the largest real part of the eigenvalues of :meth:`jacobian`. Infinite if
+        no direction curves upwards, nan if the Jacobian overflows.
         """
         jacobian = self.jacobian(self.checked(state))
         if not np.isfinite(jacobian).all():
@@ -179,8 +210,8 @@ class Risk(ABC):
         largest = float(np.max(curvatures))
         return 2.0 / largest if largest > 0.0 else math.inf
 
-    def advice(self, start: Any) -> str:
-        """Return the largest learning rate to try from ``start``, in words."""
+    def learning_rate_hint(self, start: Any) -> str:
+        """Return the part of an error message that names the largest learning rate to try."""
         return (
             "the largest stable one (2 / largest curvature at the start) is "
             f"{self.largest_stable_learning_rate(start):.6g}"

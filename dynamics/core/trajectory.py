@@ -1,4 +1,4 @@
-"""What a solver returns: recorded states, how the run ended, and what it violated."""
+"""Trajectories: recorded states, losses, the exit status and violated invariants."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """How a run ended; the value is a sentence a person can act on."""
+    """Exit status of a solver; the value is a message that says what to do."""
 
     COMPLETED = "the run reached its end"
     DIVERGED = "the iterates grew without bound: lower the learning rate"
     UNSTABLE = "the loss rose along the run: lower the learning rate"
     OVERFLOW = "the risk or its gradient overflowed: start from a smaller state"
-    INACCURATE = "the expectation could not be kept within its tolerance: relax it"
+    INACCURATE = "the expectation did not stay within its tolerance: relax it"
     STALLED = "the integrator could not reach its tolerance: relax rtol or the population tolerance"
-    INTERRUPTED = "the run was interrupted; what was computed until then is kept"
+    INTERRUPTED = "the run was interrupted; the results up to that point are preserved"
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; ``trajectory`` holds what had been computed."""
+    """Ctrl-C during a run; the attribute ``trajectory`` is the run up to that point."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         super().__init__(trajectory.status.value)
@@ -39,45 +39,46 @@ class Interrupted(KeyboardInterrupt):
 
 
 class DenseOutput(Protocol):
-    """The order parameters between the records of a run, as data."""
+    """Interpolant of the order parameters between the records of a trajectory."""
 
     def at(self, time: float) -> np.ndarray:
-        """Return them at a time within the run, shape (len(order_parameters),)."""
+        """Return the order parameters at a time, shape (len(order_parameters),)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """States along a run of gradient descent or of its flow, in any theory: a record.
+    """Recorded states of gradient descent or gradient flow.
 
-    It holds numbers and the constants of the problem, not the risk that was descended. A theory
-    derives from it: :meth:`state` makes its own states, :attr:`observables` names what an
-    evaluation knows of them, :attr:`invariants` what should hold, :meth:`columns` adds what follows
-    from the states alone.
+    A trajectory stores numbers and the constants of the problem, not the risk. A theory may
+    override :meth:`state` (its type of states), :attr:`observables` (names of what `Risk.evaluate`
+    returns in addition to the loss), :attr:`invariants` and :meth:`columns`.
 
     Attributes
     ----------
     problem
-        The constants of the problem.
+        Constants of the problem.
     order_parameters
         Names of the columns of ``states``.
+    solver
+        ``"gradient descent"`` or ``"gradient flow"``.
     time
         Flow time = learning rate x steps, shape (n,), starting at 0.
     states
-        One row of order parameters per record, shape (n, len(order_parameters)).
+        Order parameters at each record, shape (n, len(order_parameters)).
     loss, bound
-        Population risk and the certified error (three standard errors for sampling) of loss and
-        gradient at these states, shape (n,).
+        Population risk, and the certified error (three standard errors for sampling) of loss and
+        gradient, shape (n,).
     status, message
-        How the run ended, and a sentence with the numbers.
+        Exit status, and a sentence with the numbers.
     resolution
         Differences between order parameters below this are numerical noise.
     observed
-        What else was evaluated at the records: one array (n, ...) for each of ``observables``, or
-        for none where that costs far more than the loss; ``population.observe(run)`` adds them.
+        Mapping from each of ``observables`` to an array (n, ...). Empty where the observables cost
+        far more than the loss; ``population.observe(run)`` adds them.
     settings
-        Of the solver and of the expectation.
+        Settings of the solver and of the expectation.
     stats
-        Costs: evaluations of the gradient, steps, and what the solver counted.
+        Counts of gradient evaluations, steps and other operations of the solver.
     interpolant
         Dense output; ``None`` where the solver has none.
     """
@@ -99,72 +100,81 @@ class Trajectory:
     stats: Mapping[str, float] = field(default_factory=dict)
     interpolant: DenseOutput | None = None
 
-    if TYPE_CHECKING:  # names that the subclass of a theory adds
+    if TYPE_CHECKING:  # attributes of the subclass of a theory
 
         def __getattr__(self, name: str) -> Any: ...
 
     @property
     def invariants(self) -> tuple[Invariant, ...]:
-        """What should hold along the run."""
+        """Statements that should hold along the trajectory."""
         return (loss_non_increasing,)
 
     def column(self, name: str) -> np.ndarray:
-        """Return one order parameter along the run, shape (n,)."""
+        """Return an order parameter at all records, shape (n,)."""
         return self.states[:, self.order_parameters.index(name)]
 
     @staticmethod
     def state(vector: np.ndarray) -> Any:
-        """Return the theory's own state for a row of ``states``; by default a copy of it."""
+        """Convert a row of ``states`` to a state of the theory; by default a copy."""
         return np.array(vector, float)
 
     def observation(self, name: str) -> np.ndarray:
-        """Return one of :attr:`observed`, shape (n, ...).
+        """Return an observable at all records, shape (n, ...).
 
         Raises
         ------
         AttributeError
-            If the run does not hold it.
+            If the trajectory does not contain it.
         """
         if name not in self.observed:
-            raise AttributeError(f"the run does not hold {name}: population.observe(run) does")
+            raise AttributeError(
+                f"the trajectory does not contain {name}: use population.observe(trajectory)"
+            )
         return self.observed[name]
 
     @property
     def is_observed(self) -> bool:
-        """Whether the run holds all :attr:`observables`."""
+        """Whether the trajectory contains all :attr:`observables`."""
         return all(name in self.observed for name in self.observables)
 
     @property
     def final(self) -> Any:
-        """The last state; raises ToleranceError where the loss could be had at none."""
+        """The last state.
+
+        Raises
+        ------
+        ToleranceError
+            If the trajectory is empty: the loss was within its tolerance at no state.
+        """
         if not len(self.states):
-            raise ToleranceError(f"the run holds no state: {self.message}")
+            raise ToleranceError(f"the trajectory contains no state: {self.message}")
         return self.state(self.states[-1])
 
     def at(self, time: float) -> Any:
-        """Return the state at a time within the run (dense output, else linear between records)."""
+        """Return the state at a time, by dense output or else linear interpolation."""
         if self.interpolant is not None:
             return self.state(self.interpolant.at(time))
         columns = [float(np.interp(time, self.time, column)) for column in self.states.T]
         return self.state(np.array(columns))
 
     def at_records(self, indices: list[int]) -> Trajectory:
-        """Return the run with some of its records only."""
-        kept = {name: getattr(self, name)[indices] for name in ("time", "states", "loss", "bound")}
+        """Return the trajectory restricted to the records with these indices."""
+        names = ("time", "states", "loss", "bound")
+        arrays = {name: getattr(self, name)[indices] for name in names}
         observed = {name: values[indices] for name, values in self.observed.items()}
-        return replace(self, **kept, observed=observed)
+        return replace(self, **arrays, observed=observed)
 
     def violations(self) -> dict[str, float]:
-        """Return the worst violation of each invariant, 0.0 where it holds."""
+        """Return a mapping from invariant name to worst violation, 0.0 where it holds."""
         return {invariant.name: invariant.worst(self) for invariant in self.invariants}
 
     def violated(self) -> dict[str, Violation]:
-        """Return when each invariant is violated that does not hold throughout."""
-        found = {invariant.name: invariant.violated(self) for invariant in self.invariants}
-        return {name: violation for name, violation in found.items() if violation is not None}
+        """Return a mapping from the names of violated invariants to times and size."""
+        results = {invariant.name: invariant.violated(self) for invariant in self.invariants}
+        return {name: violation for name, violation in results.items() if violation is not None}
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
-        """Return what a dataset holds: name -> (one number per record, what it is)."""
+        """Return the dataset variables: name -> (array of shape (n,), long name)."""
         return {
             **{name: (self.column(name), "order parameter") for name in self.order_parameters},
             "loss": (self.loss, "population risk"),
@@ -172,9 +182,10 @@ class Trajectory:
         }
 
     def to_dataset(self) -> xarray.Dataset:
-        """Return the run as a labelled dataset that carries its provenance (NetCDF-safe).
+        """Return a labelled dataset with provenance that can be written to NetCDF.
 
-        What a run does not hold is not in it: ask for ``population.observe(run).to_dataset()``.
+        Observables are included if the trajectory contains them; ``population.observe(run)`` adds
+        them.
         """
         import xarray
 
@@ -188,15 +199,15 @@ class Trajectory:
                 "solver": self.solver,
                 "status": self.status.name.lower(),
                 "message": self.message,
-                "problem": json.dumps(asdict(self.problem), default=_listed),
+                "problem": json.dumps(asdict(self.problem), default=_to_list),
                 "settings": json.dumps(dict(self.settings)),
                 "provenance": json.dumps(provenance()),
             },
         )
 
 
-def _listed(value: Any) -> Any:
-    """Return arrays and NumPy numbers inside a problem as JSON knows them."""
+def _to_list(value: Any) -> Any:
+    """Convert arrays and NumPy scalars for JSON."""
     return np.asarray(value).tolist()
 
 
@@ -209,12 +220,24 @@ def assemble(
     message: str,
     **rest: Any,
 ) -> Any:
-    """Evaluate loss and bound at the recorded states; cut the trajectory where that fails.
+    """Build a trajectory: evaluate loss and bound at the states, truncated where that fails.
 
-    What else is known then of the observables is kept. A run that is complete or stalled is cut
-    where its risk doubts it. ``population`` is a :class:`dynamics.core.risk.Risk`.
+    Parameters
+    ----------
+    population
+        The :class:`dynamics.core.risk.Risk`.
+    solver, time, states, status, message
+        Fields of the trajectory.
+    **rest
+        Its other fields; ``settings`` are merged with those of the risk.
+
+    Returns
+    -------
+    Trajectory
+        With the observables that `Risk.certified_loss` returns. A completed or stalled trajectory
+        is truncated after its reliable records (`Risk.reliable_records`).
     """
-    read = ("loss", "bound", *population.trajectory.observables)
+    names = ("loss", "bound", *population.trajectory.observables)
     rows: list[dict[str, Any]] = []
     for row in states:
         try:
@@ -227,16 +250,16 @@ def assemble(
                 status = Status.OVERFLOW if overflow else Status.INACCURATE
                 message = str(failure)
             break
-        rows.append({name: getattr(value, name) for name in read if hasattr(value, name)})
-    kept = len(rows)
-    known = {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else read)}
+        rows.append({name: getattr(value, name) for name in names if hasattr(value, name)})
+    count = len(rows)
+    known = {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else names)}
     rest["settings"] = {**population.settings, **rest.get("settings", {})}
     run = population.trajectory(
         problem=population.problem,
         order_parameters=tuple(population.order_parameters),
         solver=solver,
-        time=time[:kept],
-        states=states[:kept],
+        time=time[:count],
+        states=states[:count],
         loss=known.pop("loss"),
         bound=known.pop("bound"),
         status=status,
@@ -246,8 +269,8 @@ def assemble(
     )
     if status not in (Status.COMPLETED, Status.STALLED):
         return run
-    certain, sentence = population.doubt(run)
-    if certain == kept:
+    reliable, reason = population.reliable_records(run)
+    if reliable == count:
         return run
-    cut = run.at_records(list(range(certain)))
-    return replace(cut, status=Status.INACCURATE, message=sentence)
+    truncated = run.at_records(list(range(reliable)))
+    return replace(truncated, status=Status.INACCURATE, message=reason)

@@ -22,7 +22,7 @@ def own_area(z, a, rest):
 def other_area(z, a, copies):
     """Share of other areas in twice the loss and in gbar (the same), and their g.
 
-    z^2 a^2 / copies and z^2 a / copies for so many equal areas with attention a together.
+    z^2 a^2 / copies and z^2 a / copies for equal areas with total attention a.
     """
     return a * a * z * z / copies, a * z * z / copies
 
@@ -54,13 +54,13 @@ def key_weights(count, size, of_unmasked, of_masked, top):
 
 @kernel
 def key_slopes(z, unmasked, masked):
-    """What the keys of a cell add to the mean slope of the logits, in Phi and in Upsilon."""
+    """Contribution of a cell to the mean slope of the logits, in Phi and in Upsilon."""
     return unmasked * z, masked + unmasked
 
 
 @kernel
 def key_hessian(z, unmasked, masked, advantage, g_mean):
-    """What the keys of a cell add to the second derivatives through their own logits.
+    """Contribution of a cell to the second derivatives through its own logits.
 
     In Phi twice, in Phi and Upsilon, in Upsilon twice; advantage = gbar - g of the unmasked.
     """
@@ -73,17 +73,17 @@ def key_hessian(z, unmasked, masked, advantage, g_mean):
 
 @kernel
 def area_slope(gathered, a, mean):
-    """d_s a of an area: what its unmasked keys gather of B_is, less a times the mean y_s."""
+    """d_s a of an area: the sum of w_i B_is over its unmasked keys minus a y_s."""
     return gathered - a * mean
 
 
 @kernel
 def area_bend(z, copies):
-    """Second derivative of the loss in the attention to so many equal areas, z^2 / copies."""
+    """Second derivative of the loss in the attention to equal areas, z^2 / copies."""
     return z * z / copies
 
 
 @kernel
 def mean_hessian(v_s, v_t, y_s, y_t):
-    """What normalisation adds to a second derivative of the loss: -v_s y_t - y_s v_t."""
+    """Share of the normalization in a second derivative of the loss: -v_s y_t - y_s v_t."""
     return -v_s * y_t - v_t * y_s

@@ -1,6 +1,6 @@
 """Compile the kernels of the theory of Huang et al. (2024)."""
 
-from dynamics.core.warm_up import warm_up
+from dynamics.core.descent import warm_up
 from dynamics.masked.population import MaskedPopulation
 from dynamics.masked.problem import MaskedProblem
 

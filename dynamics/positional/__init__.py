@@ -1,1 +1,1 @@
-"""Positional attention (Jelassi, Sander, Li 2022): problem, reduced dynamics, what happens."""
+"""Positional attention (Jelassi, Sander, Li 2022): problem, population risk, dynamics, events."""

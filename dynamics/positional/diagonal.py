@@ -1,15 +1,15 @@
-r"""The diagonal of A trained too: a fourth order parameter beta(t) beside alpha, gamma and rho.
+r"""A trained diagonal of A: a fourth order parameter beta(t) in addition to alpha, gamma and rho.
 
-Simplification 3.1 of Jelassi et al. (2022) freezes A_ii = sigma_A. Trained by the same entrywise
-descent it keeps one value beta, and (derived, proved in `symbolic.positional.diagonal`)
+Simplification 3.1 of Jelassi et al. (2022) freezes A_ii = sigma_A. Under the same entrywise
+descent all A_ii stay equal to one value beta, and (proved in `symbolic.positional.diagonal`)
 
 .. math:: \frac{\partial\mathcal L}{\partial A_{ii}}
    = -\frac1D\Big(\frac{\partial\ell}{\partial\gamma}+\frac{\partial\ell}{\partial\rho}\Big),
    \qquad \beta+(C-1)\gamma+(D-C)\rho = \text{constant},
 
-because a constant added to a row of A changes nothing. For the same reason no new expectation is
-needed: the state (alpha, gamma, rho, beta) has the loss and the gradient of (alpha, gamma - b,
-rho - b) at the frozen diagonal ``problem.beta``, b = beta - ``problem.beta``.
+because the softmax does not change when a constant is added to a row of A. For the same reason the
+expectation at the frozen diagonal ``problem.beta`` is enough: the state (alpha, gamma, rho, beta)
+has the loss and the gradient of (alpha, gamma - b, rho - b) there, b = beta - ``problem.beta``.
 """
 
 from dataclasses import asdict, dataclass
@@ -33,11 +33,21 @@ from dynamics.positional.trajectory import (
     simplex,
 )
 
-_ROUNDING = 2.0 * float(np.finfo(float).eps)  # of a row sum of A in a step, over its terms
+_ROUNDING = 2.0 * float(np.finfo(float).eps)  # relative error of a row sum of A in one step
 
 
 class DiagonalState(NamedTuple):
-    """Order parameters: ``v = alpha w*``, ``A_ij = gamma`` or ``rho``, and ``A_ii = beta``."""
+    """Order parameters of the model with a trained diagonal.
+
+    Attributes
+    ----------
+    alpha
+        Coefficient of the value vector, ``v = alpha w*``.
+    gamma, rho
+        Attention logits ``A_ij`` of two different patches in the same set, and in different sets.
+    beta
+        Attention logit ``A_ii`` of a patch to itself.
+    """
 
     alpha: float
     gamma: float
@@ -57,15 +67,20 @@ class DiagonalProblem(Problem):
 
 
 def _association(run: Any) -> np.ndarray:
-    # At time 0, gamma = rho = 0 is a tie by Parametrization 3.1: the claim is about t > 0.
+    """Return 1 at the records after time 0 where the patch association fails, 0 elsewhere.
+
+    At time 0, gamma = rho = 0 is a tie by Parametrization 3.1; the claim is about t > 0.
+    """
     return patch_association_fails(run.beta[1:], run.gamma[1:], run.rho[1:]).astype(float)
 
 
-def _row_sum_moves(run: Any) -> np.ndarray:
+def _row_sum_change(run: Any) -> np.ndarray:
+    """Return the change of the row sum of A since the start, shape (n,)."""
     return np.abs(run.row_sum - run.row_sum[0])
 
 
 def _row_sum_rounding(run: Any) -> float:
+    """Return the change of the row sum that rounding may cause."""
     gamma, rho, beta = np.abs(run.states[:, 1:]).T
     terms = row_sum(beta, gamma, rho, run.problem.C, run.problem.D)
     return float(_ROUNDING * run.stats["steps"] * max(1.0, terms.max()))
@@ -80,20 +95,20 @@ patch_association = Invariant(
 )
 row_sum_conserved = Invariant(
     "row sum of A",
-    "beta + (C-1) gamma + (D-C) rho keeps its value",
+    "beta + (C-1) gamma + (D-C) rho is constant",
     "derived",
-    _row_sum_moves,
+    _row_sum_change,
     _row_sum_rounding,
 )
 
 
 @dataclass(frozen=True, eq=False)
 class DiagonalTrajectory(ReducedTrajectory):
-    """States (alpha, gamma, rho, beta) along a run on (P) with the diagonal trained."""
+    """Trajectory of (alpha, gamma, rho, beta) on the population risk with a trained diagonal."""
 
     @staticmethod
     def state(vector: np.ndarray) -> DiagonalState:  # type: ignore[override]  # four numbers
-        """Return (alpha, gamma, rho, beta)."""
+        """Return an array (alpha, gamma, rho, beta) as a state."""
         return DiagonalState(*vector.tolist())
 
     @property
@@ -110,28 +125,35 @@ class DiagonalTrajectory(ReducedTrajectory):
     @property
     def attention(self) -> np.ndarray:
         """Rows (Lambda, Gamma, Xi, G), shape (n, 4)."""
-        shift = (self.beta - self.problem.beta)[:, None]  # to the frozen diagonal
+        shift = (self.beta - self.problem.beta)[:, None]  # relative to the frozen diagonal
         return attention_along(self.problem, self.states[:, :3] - shift * (0.0, 1.0, 1.0))
 
     @property
     def invariants(self) -> tuple[Invariant, ...]:
-        """What Section 4.1 says about every run, and the constant of motion."""
+        """Properties that Section 4.1 states for every trajectory, and the constant of motion."""
         return simplex, gamma_ge_rho, patch_association, row_sum_conserved, loss_non_increasing
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
-        """Return what a dataset holds, the logit on the diagonal included."""
+        """Return the columns of a dataset, with the attention logit on the diagonal."""
         return {**super().columns(), "beta": (self.beta, "attention logit of a patch to itself")}
 
 
 class DiagonalPopulation(Risk):
-    """Population risk (P) where the diagonal of A is trained as every other entry.
+    """Population risk with the diagonal of A trained like every other entry.
 
     Parameters
     ----------
     population
-        The expectation at the frozen diagonal; it keeps its method and its tolerance.
+        Population risk with the frozen diagonal; its method and its tolerance are used.
 
-    Its bounds hold for alpha, gamma and rho as they do there. The gradient of beta is
+    Raises
+    ------
+    ParameterError
+        If ``population`` is not a :class:`Population`.
+
+    Notes
+    -----
+    The bounds of ``population`` apply to alpha, gamma and rho. The gradient of beta is
     ``-(C-1) dL/dA_same - (D-C) dL/dA_different``: its error is up to D - 1 times theirs.
     """
 
@@ -155,11 +177,11 @@ class DiagonalPopulation(Risk):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What, with the problem, an equal expectation is made from."""
+        """Settings that, with the problem, determine the expectation."""
         return self.population.settings
 
     def frozen(self, state: DiagonalState) -> State:
-        """Return the state with the same attention whose diagonal is the frozen one."""
+        """Return the state with the same attention weights at the frozen diagonal."""
         shift = state.beta - self.population.problem.beta
         return State(state.alpha, state.gamma - shift, state.rho - shift)
 
@@ -180,21 +202,21 @@ class DiagonalPopulation(Risk):
         return full
 
     def evaluate(self, state: DiagonalState) -> Value:
-        """Return loss, test error and their bounds; its gradient has no entry for beta."""
+        """Return loss, test error and their bounds; the gradient has no entry for beta."""
         self.evaluations += 1
         return self.population.evaluate(self.frozen(self.checked(state)))
 
     def certified_loss(self, state: DiagonalState) -> Certified:
-        """Return loss and bound only."""
+        """Return the loss and its bound."""
         self.evaluations += 1
         return self.population.certified_loss(self.frozen(self.checked(state)))
 
     def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
-        """Tell whether alpha ran away: large attention logits are no divergence."""
+        """Return whether alpha has diverged; large attention logits are not a divergence."""
         return self.population.has_grown(start[:3], vector[:3])
 
     def largest_stable_learning_rate(self, state: Any) -> float:
-        """Return the rate stable at a state and where alpha settles, the smaller of the two."""
+        """Return the largest learning rate that is stable at a state and on the slow manifold."""
         here = self.checked(state)
         rates = [super().largest_stable_learning_rate(here)]
         try:
@@ -202,5 +224,5 @@ class DiagonalPopulation(Risk):
             alpha = SlowManifold(self.population).alpha(inner.gamma, inner.rho, guess=here.alpha)
             rates.append(super().largest_stable_learning_rate(here._replace(alpha=alpha)))
         except ArithmeticError:
-            pass  # no quasi-steady value: the state alone decides
+            pass  # no quasi-steady value: only the state limits the rate
         return min(rates)

@@ -1,7 +1,7 @@
 """Events I, II and III of Section 4.1, located on a trajectory.
 
-The paper describes them in words; each is given here one definition that can be computed, with the
-paper's wording beside it.
+The paper describes the events informally. Each :class:`~dynamics.core.crossing.Event` contains a
+computable definition together with the paper's wording.
 """
 
 import math
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynamics.core.crossing import Event, first_passage, root, turning_values
+from dynamics.core.crossing import Event, first_passage, root, with_extrema
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 from dynamics.positional.problem import State
@@ -17,21 +17,31 @@ from dynamics.positional.slow_manifold import SlowManifold
 
 __all__ = ["ARRIVAL", "LEAST_RISE", "Event", "Events", "attention_leads", "find_events"]
 
-ARRIVAL = 0.01  # alpha has arrived once it is within this fraction of the quasi-steady value
-LEAST_RISE = 1e-4  # a second rise of alpha by a smaller fraction counts as none
-_FORGOTTEN = 12.0  # relaxation times after which alpha has forgotten that it was off by ARRIVAL
-_LOOKS = 12  # at so many records before that the drift is looked at
-_AROUND = (-4, -2, -1, 0, 1, 2, 4)  # records around a turning point at which it is looked at
+#: Event I ends once alpha is within this fraction of its quasi-steady value.
+ARRIVAL = 0.01
+#: Smaller relative rises of alpha are ignored.
+LEAST_RISE = 1e-4
+_RELAXED = 12.0  # relaxation times after which a deviation of ARRIVAL has decayed
+_EARLY_RECORDS = 12  # records before that time at which the drift is evaluated
+_AROUND = (-4, -2, -1, 0, 1, 2, 4)  # offsets of the records evaluated at a turning point
 
 
 @dataclass(frozen=True)
 class Events:
-    """The events of one trajectory.
+    """Events of one trajectory (Section 4.1).
 
-    ``T0``, ``T1``, ``onset`` are the ends of Events I and II and the beginning of the second rise
-    (Event III); ``end_of_rise`` is where that rise stops again. ``rise`` is the factor by which
-    alpha grows between the two (1 if it never does), ``alpha_star`` the quasi-steady value at the
-    start.
+    Attributes
+    ----------
+    T0, T1
+        Ends of Event I and of Event II.
+    onset, end_of_rise
+        Beginning and end of the second rise of alpha (Event III).
+    alpha_star
+        Quasi-steady value of alpha at the initial gamma and rho; nan if there is none.
+    rise
+        Factor by which alpha grows from ``onset`` to ``end_of_rise``; 1 without a second rise.
+    rises_at_once
+        Whether d alpha* / dt > 0 at ``T0``.
     """
 
     T0: Event
@@ -40,11 +50,11 @@ class Events:
     end_of_rise: Event
     alpha_star: float
     rise: float
-    rises_at_once: bool  # d alpha* / dt > 0 at T0
+    rises_at_once: bool
 
     @property
     def alpha_after_event_I(self) -> str:
-        """What alpha does after T0, in words."""
+        """Behaviour of alpha after T0, as a phrase such as "falls, then rises"."""
         if not self.T0.happens:
             return "does not settle"
         if not self.onset.happens:
@@ -54,7 +64,20 @@ class Events:
 
 
 def find_events(trajectory: Trajectory, population: Risk) -> Events:
-    """Locate the events on a trajectory (dense output where the solver offers it)."""
+    """Return the events of a trajectory.
+
+    Parameters
+    ----------
+    trajectory
+        Gradient flow or gradient descent; its dense output is used if it has one.
+    population
+        Population risk of the trajectory, for the quasi-steady value of alpha.
+
+    Returns
+    -------
+    Events
+        Each event with its time, or with time nan if it does not happen.
+    """
     manifold = SlowManifold(population)
     T0, alpha_star = _arrival(trajectory, manifold)
     times, drift = _drift_after(trajectory, manifold, T0.time)
@@ -64,10 +87,10 @@ def find_events(trajectory: Trajectory, population: Risk) -> Events:
 
 
 def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, float]:
-    """Find when alpha reaches the quasi-steady value, from the side on which it starts.
+    """Return the event T0 and the quasi-steady alpha at the start.
 
-    There alpha / (1 - ARRIVAL), or alpha / (1 + ARRIVAL) from above, passes alpha*, which the sign
-    of the slope tells at the cost of one gradient a record.
+    At T0, alpha / (1 - ARRIVAL) crosses alpha* from below, or alpha / (1 + ARRIVAL) from above.
+    The sign of d ell / d alpha shows the crossing with one gradient per record.
     """
     event = Event(
         "T0",
@@ -90,18 +113,29 @@ def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, flo
 
 
 def attention_leads(trajectory: Trajectory, horizon: float = math.inf) -> Event:
-    """Find T1, when gamma exceeds the largest |rho| of the run up to a horizon.
+    """Return the event T1: gamma exceeds the largest |rho| up to a horizon.
 
-    |rho| may go on growing, so T1 depends on the horizon: the longer the run, the later. The
-    paper takes the maximum over all T iterations, eta T >= poly(d). nan where gamma does not get
-    there within the horizon.
+    |rho| may keep growing, so that T1 can increase with the horizon. The paper takes the maximum
+    over all T iterations, eta T >= poly(d).
+
+    Parameters
+    ----------
+    trajectory
+        Trajectory with the order parameters gamma and rho.
+    horizon
+        Only times up to this one count; the default is the whole trajectory.
+
+    Returns
+    -------
+    Event
+        T1, with time nan if gamma does not exceed the level within the horizon.
     """
     event = Event(
         "T1",
         "first time at which gamma(t) > max over the whole run of |rho|",
         "Event II: gamma increases until a time T1 such that gamma(T1) > max_t |rho(t)|",
     )
-    times, sizes = turning_values(trajectory, lambda state: abs(state.rho))
+    times, sizes = with_extrema(trajectory, lambda state: abs(state.rho))
     level = float(sizes[times <= horizon].max())
     if horizon < times[-1]:
         level = max(level, abs(trajectory.at(horizon).rho))
@@ -112,19 +146,19 @@ def attention_leads(trajectory: Trajectory, horizon: float = math.inf) -> Event:
 def _drift_after(
     trajectory: Trajectory, manifold: SlowManifold, start: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Drift of alpha* at T0 and at those records after it between which its sign may change.
+    """Return times from T0 on and the drift of alpha* there, dense where its sign may change.
 
-    The solver's own d alpha / dt is useless here: on the slow manifold it is a difference of large
-    terms below the solver's tolerance, while the drift of alpha* is not. Once alpha has forgotten
-    its start it follows alpha*, so the records at which it turns tell where to look.
+    The solver's own d alpha / dt is not accurate enough: on the slow manifold it is a difference of
+    large terms and lies below the solver's tolerance. The drift of alpha* does not. After alpha has
+    relaxed it follows alpha*, so that the drift is evaluated around the turning points of alpha.
     """
     if not math.isfinite(start):
         return np.zeros(0), np.zeros(0)
     first = manifold.drift(trajectory.at(start))
-    forgotten = start + _FORGOTTEN / first.curvature if first.curvature > 0.0 else math.inf
-    early = np.flatnonzero((trajectory.time > start) & (trajectory.time <= forgotten))
-    later = np.flatnonzero(trajectory.time > max(start, forgotten))
-    chosen = [early[:: max(1, early.size // _LOOKS)], early[-1:]]
+    relaxed = start + _RELAXED / first.curvature if first.curvature > 0.0 else math.inf
+    early = np.flatnonzero((trajectory.time > start) & (trajectory.time <= relaxed))
+    later = np.flatnonzero(trajectory.time > max(start, relaxed))
+    chosen = [early[:: max(1, early.size // _EARLY_RECORDS)], early[-1:]]
     if later.size:
         turns = later[0] + _turning_points(trajectory.alpha[later], 0.25 * LEAST_RISE)
         around = np.add.outer(turns, _AROUND).ravel()
@@ -136,13 +170,12 @@ def _drift_after(
 
 
 def _turning_points(values: np.ndarray, least: float) -> np.ndarray:
-    """Return where positive values turn after and before a relative change of at least ``least``.
+    """Return the indices of extrema with relative changes of at least ``least`` on both sides.
 
-    The last extremum stands until the values have moved away from it by so much: smaller wiggles
-    are the noise of the solver.
+    The values are positive. Smaller changes are attributed to the solver's error.
     """
     turns: list[int] = []
-    low = high = 0  # where the values were lowest and highest since the last turn
+    low = high = 0  # indices of the smallest and the largest value since the last turn
     direction = 0
     for index, value in enumerate(values):
         low = index if value < values[low] else low
@@ -159,7 +192,7 @@ def _turning_points(values: np.ndarray, least: float) -> np.ndarray:
 def _second_rise(
     trajectory: Trajectory, manifold: SlowManifold, times: np.ndarray, drift: np.ndarray
 ) -> tuple[Event, Event, float]:
-    """Find the first stretch of positive drift along which alpha grows perceptibly."""
+    """Return onset, end and factor of the first rise of alpha by more than LEAST_RISE."""
     onset = Event(
         "onset of Event III",
         "first time after T0 at which d alpha*/dt along the run is positive, alpha* the "
@@ -189,4 +222,5 @@ def _second_rise(
 
 
 def _drift_root(trajectory: Trajectory, manifold: SlowManifold, low: float, high: float) -> float:
+    """Return the time in [low, high] at which the drift of alpha* is 0."""
     return root(lambda t: manifold.drift(trajectory.at(t)).alpha, low, high)

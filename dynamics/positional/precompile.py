@@ -4,10 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from dynamics.core.descent import gradient_descent
+from dynamics.core.descent import gradient_descent, warm_up
 from dynamics.core.tube.clocks import Flow
 from dynamics.core.tube.tube import enclose
-from dynamics.core.warm_up import warm_up
 from dynamics.positional.population.fourier.method import FourierExpectation
 from dynamics.positional.population.population import Population
 from dynamics.positional.problem import Problem
@@ -19,33 +18,33 @@ _PROBLEM = Problem(D=8, C=2, q=0.3)
 
 
 def compile_fourier() -> None:
-    """Evaluate one small problem in every way by the Fourier method."""
+    """Compile the Fourier method: evaluate loss, gradient and Jacobian of a small problem."""
     warm_up(Population(_PROBLEM, "fourier", 1e-6))
     compile_signs()
 
 
 def compile_signs() -> None:
-    """Compute the test error of the Fourier method in both ways: few features, and many."""
+    """Compile both algorithms for the test error of the Fourier method: few and many features."""
     for problem in (_PROBLEM, Problem(D=64, C=8, q=0.5)):
         FourierExpectation(problem, tolerance=1e-6).signs(problem.initial_state)
 
 
 def compile_enumeration() -> None:
-    """Evaluate one small problem by enumeration, to an absolute and to a relative tolerance."""
+    """Compile the enumeration, for an absolute and for a relative tolerance."""
     warm_up(Population(_PROBLEM, "enumeration", 1e-6))
     relative = Population(_PROBLEM, "enumeration", 1e-6, relative=True)
     gradient_descent(relative, learning_rate=0.01, steps=2)
 
 
 def compile_tubes() -> None:
-    """Enclose one short flow, and the outcomes at its start."""
+    """Compile the tubes: enclose a short flow, and the test error at its start."""
     system = ReducedSystem(Problem(D=6, C=2, q=0.3))
     enclose(system, Flow(), 1e-3, tolerance=0.01, functional=np.array([0.0, 1.0, -1.0]))
     start = box_around(system.start, system.start_radius)
     outcomes(system.field(system.start, 0.01).field, system.tail, start)
 
 
-#: The longest first. The first ends with the second, compiled in parallel.
+#: Compilation jobs, the longest first. The first job repeats the second, compiled in parallel.
 JOBS = {
     "fourier": compile_fourier,
     "signs": compile_signs,

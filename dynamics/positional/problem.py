@@ -1,4 +1,4 @@
-"""The learning problem of Jelassi, Sander, Li (2022): its constants, validated, and presets."""
+"""The learning problem of Jelassi, Sander, Li (2022): constants, their validation, presets."""
 
 from __future__ import annotations
 
@@ -26,9 +26,16 @@ from dynamics.positional._sizes import multiplicity
 
 
 class State(NamedTuple):
-    """Order parameters of Lemmas 4.1 and 4.2: ``v = alpha w*``, ``A_ij = gamma`` or ``rho``.
+    """Order parameters of the reduced model (Lemmas 4.1 and 4.2).
 
-    Also used for a gradient or a velocity, one entry per order parameter.
+    Also used for gradients and velocities, with one entry per order parameter.
+
+    Attributes
+    ----------
+    alpha
+        Coefficient of the value vector, ``v = alpha w*``.
+    gamma, rho
+        Attention logits ``A_ij`` of two different patches in the same set, and in different sets.
     """
 
     alpha: float
@@ -38,7 +45,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Problem(Parameters):
-    r"""Constants of the data (Assumption 1), the model (T) and its fixed diagonal.
+    r"""Constants of the data (Assumption 1), of the model (T) and of its fixed diagonal.
 
     The model is :math:`F(X)=\sum_i \mathrm{act}(\kappa \sum_j S_{ij}\langle v, X_j\rangle)` with
     :math:`S=\mathrm{softmax}(A/\tau)` by rows and :math:`\mathrm{act}(x)=x^p+\nu x`.
@@ -59,12 +66,12 @@ class Problem(Parameters):
         ``kappa > 0``. ``None`` means ``D``, as in equation (T).
     d, sigma
         Patch dimension (``None``: ``D``, Simplification 3.1) and noise level (``None``:
-        1/sqrt(d), Assumption 2). They do not enter the idealized dynamics (Lemma 4.2).
+        1/sqrt(d), Assumption 2). The reduced dynamics does not depend on them (Lemma 4.2).
 
     Raises
     ------
     ParameterError
-        One sentence naming the parameter, its value and what is allowed.
+        If a constant is outside its range.
     """
 
     D: Annotated[
@@ -197,16 +204,16 @@ class Problem(Parameters):
 
     @property
     def multiplicity(self) -> State:
-        """How many entries of ``v`` (along w*) and of ``A`` each order parameter stands for."""
+        """Number of equal entries that each order parameter describes: 1, D (C-1), D (D-C)."""
         return State(1.0, *multiplicity(float(self.C), float(self.D)))
 
     def replace(self, **changes: Any) -> Problem:
-        """Return a copy with some fields changed, validated again."""
+        """Return a copy with some fields changed, and validate it."""
         return dataclasses.replace(self, **changes)
 
     @classmethod
     def parametrization_3_1(cls, D: int, C: int, **overrides: Any) -> Problem:
-        """Return the scalings of Assumption 2 and Parametrization 3.1, all constants set to 1.
+        """Return the problem of Assumption 2 and Parametrization 3.1, with all constants 1.
 
         ``q = C^2 / D`` (the paper: poly(C)/D), ``nu = 1/d`` (1/poly(d)), ``d = D``
         (Simplification 3.1), ``beta = log log d`` (polyloglog(d)), ``tau = 1`` as in Section 4.
@@ -218,24 +225,24 @@ class Problem(Parameters):
 
     @classmethod
     def equation_T(cls, D: int, C: int, q: float, **overrides: Any) -> Problem:
-        """Return the model exactly as printed in (T): ``kappa = D`` and ``tau = sqrt(d)``."""
+        """Return the problem with the model as printed in (T): kappa = D and tau = sqrt(d)."""
         d = integer("d", overrides.pop("d", D))
         require(d >= 1, "d", d, "at least 1")
         return cls(D=D, C=C, q=q, d=d, **({"temperature": math.sqrt(d)} | overrides))
 
     @classmethod
     def section_4(cls, D: int, C: int, q: float, **overrides: Any) -> Problem:
-        """Return the model as analysed in Section 4: ``kappa = D`` and ``tau = 1``."""
+        """Return the problem with the model of Section 4: ``kappa = D`` and ``tau = 1``."""
         return cls(D=D, C=C, q=q, **({"temperature": 1.0} | overrides))
 
     @classmethod
     def figure_4(cls, **overrides: Any) -> Problem:
-        """Return Figure 4 as far as public facts go: D = 10, d = 100, C = 2, p = 5, kappa = 1.
+        """Return the problem of Figure 4, from the published script where the paper gives no value.
 
-        The public script draws each sign with probability q/4 where q = log(d)/D, half of the
-        paper's convention; ``q`` here is in the paper's convention, log(100)/20.
+        D = 10, d = 100, C = 2, p = 5, kappa = 1. The script gives each sign the probability q/4
+        with q = log(d)/D, half of the paper's q/2. ``q`` here follows the paper: log(100)/20.
         """
-        facts = {
+        constants = {
             "D": 10,
             "C": 2,
             "q": math.log(100) / 20,
@@ -245,4 +252,4 @@ class Problem(Parameters):
             "output_scale": 1.0,
             "d": 100,
         }
-        return cls(**(facts | overrides))
+        return cls(**(constants | overrides))

@@ -1,9 +1,9 @@
-"""The law of one random set: its types, and the sum n of its coefficients.
+"""The distribution of one random set: its types, and the sum n of its coefficients.
 
 A set of C patches with coefficients +1, -1 (probability q/2 each) and 0 is of type (a, b) if a of
-them are +1 and b are -1 (Assumption 1); ``n = a - b``. The sum over many sets is one over all their
-patches: :func:`sum_of_signs`, and with certified errors
-:mod:`dynamics.positional.population.fourier.set_law`.
+them are +1 and b are -1 (Assumption 1); ``n = a - b``. The sum over many sets has the distribution
+of :func:`sum_of_signs`; :mod:`dynamics.positional.population.fourier.set_law` computes it with
+certified errors.
 """
 
 import math
@@ -16,17 +16,27 @@ from dynamics.positional.problem import Problem
 
 Array = NDArray[np.float64]
 
-#: Probability dropped at one trimming: far below the rounding of any sum of probabilities.
+#: Probability dropped by each truncation, far below the rounding error of a sum of probabilities.
 TRIM = 1e-20
 
 
 class SetTypes(NamedTuple):
-    """Every type (plus, minus) of a nonempty random set, and its probability."""
+    """Types of a random set and their probabilities.
+
+    Attributes
+    ----------
+    plus, minus
+        Numbers of coefficients +1 and -1 in each nonempty type, shape (types,).
+    probability
+        Probability of each type, shape (types,).
+    empty
+        Probability of the type (0, 0).
+    """
 
     plus: np.ndarray
     minus: np.ndarray
     probability: np.ndarray
-    empty: float  # probability of the type (0, 0)
+    empty: float
 
 
 def set_types(problem: Problem) -> SetTypes:
@@ -52,16 +62,29 @@ def log_probability(a: int, b: int, C: int, q: float) -> float:
 
 
 def law_of_set(C: int, q: float) -> Array:
-    """Return the law of the sum over one random set, (2C + 1,) on -C .. C."""
+    """Return the probabilities of the sums -C .. C over one random set, shape (2C + 1,)."""
     return sum_of_signs(C, q, trim=0.0)[0]
 
 
 def sum_of_signs(count: int, q: float, trim: float = TRIM) -> tuple[Array, float]:
-    """Return the law of a sum of ``count`` independent signs, each 0 with probability 1 - q.
+    """Return the distribution of a sum of independent signs.
 
-    The law (2r + 1,) on -r .. r by repeated squaring of positive terms; outer parts of mass below
-    ``trim`` are dropped at each step and their total is returned beside it. A probability is short
-    by that total at most, and has the relative accuracy of its positive terms otherwise.
+    Parameters
+    ----------
+    count
+        Number of signs.
+    q
+        Probability that a sign is not 0; +1 and -1 have probability q/2 each.
+    trim
+        Tails with less probability are dropped at each step.
+
+    Returns
+    -------
+    law : ndarray, shape (2r + 1,)
+        Probabilities of the sums -r .. r, by repeated squaring of positive terms.
+    lost : float
+        Total dropped probability. A probability is too small by at most this number, in addition
+        to rounding errors that are small relative to it.
     """
     result, power = np.ones(1), np.array([q / 2, 1.0 - q, q / 2])
     lost_result = lost_power = 0.0
@@ -77,7 +100,7 @@ def sum_of_signs(count: int, q: float, trim: float = TRIM) -> tuple[Array, float
 
 
 def _trimmed(law: Array, trim: float) -> tuple[Array, float]:
-    """Cut both ends of a symmetric law where less than ``trim`` lies, keeping its centre."""
+    """Drop both tails of a symmetric law, together below ``trim``; return it and their mass."""
     tail = np.cumsum(law)
     cut = min(int(np.searchsorted(tail, 0.5 * trim)), law.size // 2)
     lost = 2.0 * float(tail[cut - 1]) if cut else 0.0

@@ -1,7 +1,7 @@
 """The slow manifold: alpha relaxes fast to alpha*(gamma, rho), then the attention moves slowly.
 
-Event I ends when alpha arrives there; everything after is, to first order in the separation of
-time scales, a flow in the plane (gamma, rho).
+Event I ends when alpha reaches the manifold. To first order in the separation of time scales, the
+dynamics after that is a flow in the plane (gamma, rho).
 """
 
 import math
@@ -21,50 +21,79 @@ from dynamics.positional.trajectory import ReducedTrajectory
 
 
 class Drift(NamedTuple):
-    """Velocity on the slow manifold: the two attention logits, and alpha as their follower."""
+    """Velocity on the slow manifold.
+
+    Attributes
+    ----------
+    alpha
+        Velocity of alpha*, by the chain rule from those of gamma and rho.
+    gamma, rho
+        Velocities of the attention logits.
+    curvature
+        d^2 ell / d alpha^2 at alpha*; the manifold is attracting where it is positive.
+    """
 
     alpha: float
     gamma: float
     rho: float
-    curvature: float  # d^2 ell / d alpha^2 at alpha*: positive means attracting
+    curvature: float
 
 
 class PathOnManifold(NamedTuple):
-    """Dense output of the flow on the manifold: alpha by its values and its drift at the steps."""
+    """Dense output of the flow on the manifold: the path of (gamma, rho), and a spline of alpha."""
 
     plane: Path
     alpha: CubicHermiteSpline
 
     def at(self, time: float) -> np.ndarray:
-        """Return (alpha, gamma, rho) at a time within the run."""
+        """Return (alpha, gamma, rho) at a time within the trajectory, shape (3,)."""
         return np.array([self.alpha(time), *self.plane.at(time)])
 
 
 class SlowManifold:
-    r"""The quasi-steady :math:`\alpha^*(\gamma,\rho)`: where :math:`\partial_\alpha\ell=0`."""
+    r"""The quasi-steady :math:`\alpha^*(\gamma,\rho)`: where :math:`\partial_\alpha\ell=0`.
+
+    Parameters
+    ----------
+    population
+        Population risk with the order parameters alpha, gamma and rho.
+    """
 
     def __init__(self, population: Risk) -> None:
-        self.population: Any = population  # its gradient has named entries
+        self.population: Any = population
 
     def alpha(
         self, gamma: float, rho: float, guess: float | None = None, accuracy: float = 1e-13
     ) -> float:
-        """Return the quasi-steady alpha > 0 nearest to ``guess`` (default: the paper's start).
+        """Return the quasi-steady alpha at given attention logits.
 
-        ``accuracy`` is relative; what the tolerance of the population allows is a limit too.
+        Parameters
+        ----------
+        gamma, rho
+            Attention logits.
+        guess
+            Positive start of the search in the direction of descent; ``None`` means the initial
+            alpha of Parametrization 3.1.
+        accuracy
+            Relative accuracy of the root; the tolerance of the population limits it too.
+
+        Returns
+        -------
+        float
+            The positive root of d ell / d alpha next to the guess in this direction.
 
         Raises
         ------
         ArithmeticError
-            If d ell / d alpha keeps one sign for all alpha that can be evaluated.
+            If d ell / d alpha has the same sign for all alpha that can be evaluated.
         """
 
-        @cache  # both ends of the bracket are known when it is found
+        @cache  # brentq evaluates both ends of the bracket again
         def slope(log_alpha: float) -> float:
-            found = self.population.gradient(State(math.exp(log_alpha), gamma, rho)).alpha
-            if found == 0.0:
+            value = self.population.gradient(State(math.exp(log_alpha), gamma, rho)).alpha
+            if value == 0.0:
                 raise OverflowError("it underflows")
-            return found
+            return value
 
         start = self.population.problem.initial_state.alpha if guess is None else guess
         low = high = math.log(max(start, 1e-12))
@@ -84,7 +113,7 @@ class SlowManifold:
         return math.exp(optimize.brentq(slope, min(low, high), max(low, high), xtol=accuracy))
 
     def drift(self, state: State) -> Drift:
-        r"""Return the velocity of the slow manifold at a state on it.
+        r"""Return the velocity at a state on the slow manifold.
 
         Differentiating :math:`\partial_\alpha\ell(\alpha^*(\gamma,\rho),\gamma,\rho)=0` in time
         gives :math:`\dot\alpha^* = -(\ell_{\alpha\gamma}\dot\gamma+\ell_{\alpha\rho}\dot\rho)
@@ -93,8 +122,8 @@ class SlowManifold:
         gradient = self.population.gradient(state)
         along = self.population.jacobian(state)[0]
         gamma, rho = -gradient.gamma, -gradient.rho
-        follower = -(along[1] * gamma + along[2] * rho) / along[0]
-        return Drift(float(follower), gamma, rho, float(along[0]))
+        alpha = -(along[1] * gamma + along[2] * rho) / along[0]
+        return Drift(float(alpha), gamma, rho, float(along[0]))
 
     def velocity(self, gamma: float, rho: float, guess: float | None = None) -> Drift:
         """Return the drift at (alpha*(gamma, rho), gamma, rho)."""
@@ -110,7 +139,22 @@ class SlowManifold:
         rtol: float = 1e-7,
         atol: float = 1e-10,
     ) -> ReducedTrajectory:
-        """Integrate the two-dimensional flow of (gamma, rho) on the manifold up to ``horizon``."""
+        """Integrate the two-dimensional flow of (gamma, rho) on the manifold.
+
+        Parameters
+        ----------
+        horizon
+            End of the integration in flow time, positive.
+        gamma, rho
+            Initial attention logits.
+        method, rtol, atol
+            Solver and tolerances, as in :func:`dynamics.core.integrate.integrate`.
+
+        Returns
+        -------
+        ReducedTrajectory
+            States (alpha*(gamma, rho), gamma, rho) at the steps of the solver.
+        """
         horizon = finite("horizon", horizon)
         require(horizon > 0.0, "horizon", horizon, "greater than 0")
         check_method(method, rtol, atol)
@@ -147,7 +191,7 @@ class SlowManifold:
         )
 
     def _dense(self, path: Path, states: list[State]) -> PathOnManifold | None:
-        """Return the dense output; ``None`` for a path that did not move."""
+        """Return the dense output; ``None`` for a path of a single point."""
         if len(states) < 2:
             return None
         alphas, drifts = zip(*((state.alpha, self.drift(state).alpha) for state in states))
@@ -160,15 +204,22 @@ class SlowManifold:
 
 
 def largest_stable_learning_rate(population: Risk, start: State) -> float:
-    """Return the largest learning rate that is stable both at a state and where alpha settles.
+    """Return the largest learning rate that is stable at a state and on the slow manifold.
 
-    Both matter: alpha relaxes to its quasi-steady value at the given (gamma, rho) long before the
-    attention moves, and the curvature there is what descent lives with.
+    alpha relaxes to its quasi-steady value at the given (gamma, rho) long before the attention
+    moves, so that the curvature at that value limits the learning rate too.
+
+    Parameters
+    ----------
+    population
+        Population risk with the order parameters alpha, gamma and rho.
+    start
+        Initial state.
     """
     rates = [population.largest_stable_learning_rate(start)]
     try:
         settled = SlowManifold(population).alpha(start.gamma, start.rho, guess=start.alpha)
         rates.append(population.largest_stable_learning_rate(start._replace(alpha=settled)))
     except ArithmeticError:
-        pass  # no quasi-steady value: the start alone decides
+        pass  # no quasi-steady value: only the initial state limits the rate
     return min(rates)

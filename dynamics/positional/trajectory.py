@@ -1,4 +1,4 @@
-"""The trajectory of the three scalars (alpha, gamma, rho), and what the paper says about it."""
+"""Trajectories of the order parameters (alpha, gamma, rho), and their invariants."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,10 +11,11 @@ from dynamics.positional._sizes import row_sum
 from dynamics.positional.attention import attention_along
 from dynamics.positional.problem import State
 
-_ROUNDING = 1e-13  # of a sum of D softmax weights
+_ROUNDING = 1e-13  # rounding error of a sum of D softmax weights
 
 
 def _simplex(run: Any) -> np.ndarray:
+    """Return how far the softmax weights of a row are from adding up to 1, shape (n,)."""
     Lambda, Gamma, Xi, _ = run.attention.T
     return np.abs(row_sum(Lambda, Gamma, Xi, run.problem.C, run.problem.D) - 1.0)
 
@@ -22,16 +23,23 @@ def _simplex(run: Any) -> np.ndarray:
 def patch_association_fails(
     beta: float | np.ndarray, gamma: np.ndarray, rho: np.ndarray
 ) -> np.ndarray:
-    """Return where Top_C of a row is not its set: exact comparison, a tie counts as failure."""
+    """Return where Top_C of a row is not its set (Theorem 4.1), shape (n,), boolean.
+
+    The comparison is exact, and a tie counts as failure.
+    """
     return np.minimum(beta, gamma) <= rho
 
 
 def _association(run: Any) -> np.ndarray:
-    # At time 0, gamma = rho = 0 is a tie by Parametrization 3.1: the claim is about t > 0.
+    """Return 1 at the records after time 0 where the patch association fails, 0 elsewhere.
+
+    At time 0, gamma = rho = 0 is a tie by Parametrization 3.1; the claim is about t > 0.
+    """
     return patch_association_fails(run.problem.beta, run.gamma[1:], run.rho[1:]).astype(float)
 
 
 def _by_construction(run: Any) -> np.ndarray:
+    """Return no violation at any record, shape (n,)."""
     return np.zeros(run.time.size)
 
 
@@ -81,21 +89,25 @@ REDUCED_INVARIANTS = (
 
 @dataclass(frozen=True, eq=False)
 class ReducedTrajectory(Trajectory):
-    """States (alpha, gamma, rho) along a run on (P).
+    """Trajectory of (alpha, gamma, rho) on the population risk.
 
     Attributes
     ----------
+    alpha, gamma, rho
+        Order parameters at the records, shape (n,).
+    attention
+        Rows (Lambda, Gamma, Xi, G) at the records, shape (n, 4).
     test_error, mean_sigmoid
-        ``P[F <= 0]`` and ``E[s(-F)]`` at the records, shape (n,). By the Fourier method they cost
-        a full evaluation each (up to 0.1 s), so a run does not hold them there: ask for
-        ``population.observe(run)``.
+        ``P[F <= 0]`` and ``E[1 / (1 + e^F)]`` at the records, shape (n,). With the Fourier method
+        each record needs a full evaluation (up to 0.1 s), so that solvers do not compute them:
+        use the trajectory returned by ``population.observe(trajectory)``.
     """
 
     observables: ClassVar[tuple[str, ...]] = ("test_error", "mean_sigmoid")
 
     @staticmethod
     def state(vector: np.ndarray) -> State:
-        """Return (alpha, gamma, rho)."""
+        """Return an array (alpha, gamma, rho) as a state."""
         return State(*vector.tolist())
 
     @property
@@ -120,29 +132,35 @@ class ReducedTrajectory(Trajectory):
 
     @property
     def invariants(self) -> tuple[Invariant, ...]:
-        """What Section 4.1 and Theorem 4.1 say about every run."""
+        """Properties that Section 4.1 and Theorem 4.1 state for every trajectory."""
         return REDUCED_INVARIANTS
 
     @property
     def test_error(self) -> np.ndarray:
-        """``P[F <= 0]`` at the records, shape (n,); raises AttributeError where not held."""
+        """``P[F <= 0]`` at the records, shape (n,); AttributeError if it was not computed."""
         return self.observation("test_error")
 
     @property
     def mean_sigmoid(self) -> np.ndarray:
-        """``E[1 / (1 + e^F)]`` at the records, shape (n,); raises as :attr:`test_error` does."""
+        """``E[1 / (1 + e^F)]`` at the records, shape (n,); AttributeError if not computed."""
         return self.observation("mean_sigmoid")
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
-        """Return what a dataset holds, test error included where the run holds it."""
+        """Return the columns of a dataset, with the test error if it was computed.
+
+        Returns
+        -------
+        dict
+            From each column name to its values and its description.
+        """
         attention = self.attention
-        meanings = {"test_error": "P[F <= 0]", "mean_sigmoid": "E[1/(1+exp(F))]"}
+        descriptions = {"test_error": "P[F <= 0]", "mean_sigmoid": "E[1/(1+exp(F))]"}
         return {
             "alpha": (self.alpha, "v = alpha w*"),
             "gamma": (self.gamma, "attention logit, same set"),
             "rho": (self.rho, "attention logit, different sets"),
             "loss": (self.loss, "population risk"),
-            **{name: (values, meanings[name]) for name, values in self.observed.items()},
+            **{name: (values, descriptions[name]) for name, values in self.observed.items()},
             "bound": (self.bound, "absolute error of loss and gradient"),
             **{
                 name: (attention[:, index], f"{name} of Section 4.1")

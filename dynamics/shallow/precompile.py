@@ -1,6 +1,6 @@
 """Compile the kernels of the theory of Li et al. (2023)."""
 
-from dynamics.core.warm_up import warm_up
+from dynamics.core.descent import warm_up
 from dynamics.shallow.population import ShallowPopulation
 from dynamics.shallow.problem import ShallowProblem
 from dynamics.shallow.training import train_on_counts

@@ -104,6 +104,7 @@ class StatedRisk(Risk):
     tolerance = ROUNDING
     method = "data orbits"
     trajectory = StatedTrajectory
+    rotated = ""  # order parameters are entries; the group permutes axes and flips signs
 
     def __init__(
         self,
@@ -186,8 +187,8 @@ class StatedRisk(Risk):
         found = [final(x) for x in (errors + np.abs(gradient - slopes)).tolist()]
         return Value(loss, bound, gradient, found + each)
 
-    def doubt(self, run: Trajectory) -> tuple[int, str]:
-        """Return where a run starts to move by rounding (see `Risk.doubt`), and a sentence.
+    def reliable_records(self, run: Trajectory) -> tuple[int, str]:
+        """Return the number of records before a run is driven by rounding, and the reason.
 
         A slope within its bound may be 0, or have the other sign. What an order parameter moves
         between two such records is added up; the flow at its default tolerances may be off by so

@@ -67,7 +67,7 @@ def execute(args: argparse.Namespace) -> int:
     except StoreError as error:
         raise BadInput(str(error)) from None
     varied = {name for name, values in sweep.axes.items() if len(values) > 1}
-    sweep.place(at)  # raises if a name or a value is not allowed
+    sweep.indices(at)  # raises if a name or a value is not allowed
     if at and varied <= set(at):
         return _print_cell(sweep, at, args.json)
     if args.json:
@@ -114,9 +114,9 @@ def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:
     from dynamics import ParameterError
     from simulations import theories
     from simulations.files.as_json import to_json
-    from simulations.sweep.store import netcdf_name
+    from simulations.sweep.storage import netcdf_name
 
-    indices = {name: 0 for name in sweep.axes} | sweep.place(at)
+    indices = {name: 0 for name in sweep.axes} | sweep.indices(at)
     cell = int(np.ravel_multi_index(tuple(indices.values()), sweep.config.shape))
     row = sweep.data.isel({netcdf_name(name): index for name, index in indices.items()})
     outcomes: dict[str, Any] = {str(name): row[name].item() for name in row.data_vars}

@@ -105,7 +105,7 @@ def _prove(args: argparse.Namespace) -> int:
             problem,
             tolerance=args.tolerance,
             **options,
-            unfinished=None if args.out is None else _unfinished(args.out),
+            checkpoint=None if args.out is None else _unfinished(args.out),
             progress=None if bar is None else (lambda time, _: bar(_fraction_done(time, end))),
         )
     if args.out is not None:
@@ -186,6 +186,8 @@ def _problem_and_options(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     case = theories.load(theories.DEFAULT).build(given)
     settings = case.settings
     names = ("horizon",) if case.solver == "flow" else ("learning_rate", "steps")
+    if "optimizer" in settings:
+        raise BadInput("optimizer and weight_decay are not allowed: prove encloses plain descent")
     options = {name: settings[name] for name in names}
     if any(name in given for name in ("alpha0", "gamma0", "rho0")):
         options["initial"] = settings["initial"]

@@ -138,12 +138,14 @@ def solve(
 
     case, code = theory.build(values), None
     label = "gradient flow" if case.solver == "flow" else "gradient descent"
+    if rule := case.settings.get("optimizer"):
+        label += f" ({rule})"
     began = perf_counter()
     try:
         with warnings.catch_warnings(record=True) as caught, progress_bar(label) as progress:
             warnings.simplefilter("always", UserWarning)
             population = theory.population(case)
-            theory.refuse_hopeless(case, population)
+            theory.check_start(case, population)
             trajectory = theory.solve(case, progress, RECORDS, population)
         for note in dict.fromkeys(str(warning.message) for warning in caught):
             print(f"patchdyn: note: {note}", file=sys.stderr)

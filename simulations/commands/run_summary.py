@@ -10,7 +10,8 @@ from simulations import theories
 
 if TYPE_CHECKING:
     from dynamics import Risk, Trajectory
-    from simulations.system import Case, System
+    from simulations.case import Case
+    from simulations.system import System
 
 
 def summarize(

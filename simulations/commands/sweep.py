@@ -13,7 +13,7 @@ from simulations.commands.arguments import EXIT_CODES
 
 if TYPE_CHECKING:
     from simulations.sweep.config import Config
-    from simulations.sweep.run import Engine
+    from simulations.sweep.engines import Engine
 
 HELP = "compute one run for each problem of a grid or list"
 DESCRIPTION = """\
@@ -128,9 +128,9 @@ def compute(
     """
     from simulations.files.store import StoreError
     from simulations.sweep.cluster import ClusterError
+    from simulations.sweep.compute import open_store, sweep
     from simulations.sweep.config import ConfigError, read
-    from simulations.sweep.run import open_store, sweep
-    from simulations.sweep.store import MANIFEST, RESULT
+    from simulations.sweep.storage import MANIFEST, RESULT
 
     if resume and not (out / MANIFEST).is_file():
         raise BadInput(f"--resume is not allowed: {out} contains no sweep to resume")
@@ -162,7 +162,7 @@ def _theory(file: Path | None) -> str | None:
 def _engine(config: Config, workers: int | None, scheduler: str | None) -> Engine:
     """Return the worker processes or the cluster that computes the cells."""
     from simulations import theories
-    from simulations.sweep.run import Distributed, Local
+    from simulations.sweep.engines import Distributed, Local
 
     theory = theories.load(config.system)
     if scheduler is not None:

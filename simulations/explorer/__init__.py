@@ -1,9 +1,9 @@
-"""`patchdyn explore`: a page on this machine that runs problems of any theory while one plays.
+"""`patchdyn explore`: an interactive web page on this machine that runs problems of any theory.
 
-``state`` is what a page shows as text (its address, its parameters), ``look`` what is computed of a
-run, ``workers`` the processes that compute it, ``controls``, ``plots``, ``mapped``, ``sweep`` and
-``words`` the parts of ``page``, ``server`` the door, which opens to this machine alone.
+``state`` converts addresses and parameters. ``run_job`` computes a run in a worker process.
+``page`` consists of ``controls``, ``plots``, ``map_figure``, ``sweep_panel`` and ``fragments``.
+``server`` serves the page to this machine only.
 """
 
-#: What installs all that the page needs.
+#: Command that installs the requirements of the page.
 COMMAND = 'pip install "patchdyn[explore]"'

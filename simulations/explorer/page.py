@@ -1,4 +1,4 @@
-"""The page: parameters at the left, what becomes of their run at the right, one session a tab."""
+"""Page of the explorer: parameters on the left, plots of their run on the right."""
 
 import contextlib
 import queue
@@ -15,14 +15,14 @@ from bokeh.models import Button, CustomJS, Div, MultiChoice, Select, Slider
 
 from dynamics.core.errors import ParameterError
 from simulations import theories
+from simulations.case import Case
 from simulations.cli import explain
-from simulations.explorer import state, words
+from simulations.explorer import fragments, state
 from simulations.explorer.controls import Controls, on_change
-from simulations.explorer.look import Course, Field, Observed, Outcomes, Progress, Task
 from simulations.explorer.plots import AgainstTime, AttentionMatrix, Portrait, letters
-from simulations.explorer.sweep import SweepPanel
+from simulations.explorer.run_job import FlowField, Observed, Outcomes, Progress, RunData, Task
+from simulations.explorer.sweep_panel import SweepPanel
 from simulations.maps import Sweep
-from simulations.system import Case
 from simulations.workers import Event, Job, WorkerPool
 
 _STYLE = """
@@ -45,30 +45,30 @@ navigator.clipboard.writeText(text).then(() => { cb_obj.label = "Copied"; },
                                          () => { cb_obj.label = "Copying is not allowed"; });
 setTimeout(() => { cb_obj.label = "Copy " + what; }, 3000);
 """
-#: Rather than one more page of history for each move of a slider.
+#: Replace the address without an entry in the history of the browser.
 _TO_ADDRESS = "window.history.replaceState(null, '', cb_obj.tags[0]);"
 
 
 def text(name: str, html: str = "") -> Div:
-    """Return a piece of the page that holds HTML."""
+    """Return a part of the page for HTML."""
     return Div(text=html, name=name, sizing_mode="stretch_width", stylesheets=[_STYLE])
 
 
 class Page:
-    """What one tab shows, and the run that it waits for.
+    """Content of one browser tab.
 
     Parameters
     ----------
     document
-        Where it is drawn.
+        Bokeh document of the tab.
     view
-        What it shows at first.
+        Initial state.
     workers
-        Who computes it.
+        Pool that computes the runs.
     sweep
-        The sweep whose map is drawn above, if there is one.
-    waits
-        Whether the first run waits for `begin`.
+        Sweep whose maps are shown.
+    start
+        Start the first run now; otherwise `begin` starts it.
     """
 
     def __init__(
@@ -78,34 +78,34 @@ class Page:
         workers: WorkerPool,
         sweep: Sweep | None = None,
         *,
-        waits: bool = False,
+        start: bool = True,
     ) -> None:
         self.document, self.workers, self.view = document, workers, view
         try:
-            self.theory, refused = theories.load(view.system), ""
-        except ParameterError as failure:
-            self.theory, refused = theories.load(theories.DEFAULT), str(failure)
+            self.theory, reason = theories.load(view.system), ""
+        except ParameterError as error:
+            self.theory, reason = theories.load(theories.DEFAULT), str(error)
         self.job: Job | None = None
         self.serial = 0
-        self._mail: queue.SimpleQueue[tuple[int, Event]] = queue.SimpleQueue()
-        self.course: Course | None = None
+        self._queue: queue.SimpleQueue[tuple[int, Event]] = queue.SimpleQueue()
+        self.run: RunData | None = None
         self._quiet = True
         self.controls = Controls(self.theory, self.changed)
         self._panels(sweep)
         self.controls.set(view.texts)
         self._lay_out()
         self._quiet = False
-        if refused:
-            self.status.text = words.refusal(refused, before=False)
-        self._begun = bool(refused)
-        if not waits:
+        if reason:
+            self.status.text = fragments.not_run(reason, has_previous=False)
+        self._begun = bool(reason)
+        if start:
             self.begin()
 
     def begin(self) -> None:
-        """Start the first run, once: with names that are no parameters, which are rejected."""
+        """Start the first run, unless it was started before."""
         if not self._begun:
             self._begun = True
-            self._ask(self.view.texts)
+            self._request(self.view.texts)
 
     def _panels(self, sweep: Sweep | None) -> None:
         self.status, self.command = text("status"), text("command")
@@ -115,20 +115,27 @@ class Page:
         self.loss = AgainstTime("Population risk and its bound", 366, positive=True)
         self.portrait, self.matrix = Portrait(300), AttentionMatrix(330)
         self.curves = MultiChoice(title="Curves", name="curves", sizing_mode="stretch_width")
-        on_change(self.curves, "value", self._redraw)
+        on_change(self.curves, "value", self._curves_chosen)
         self.axes = [Select(title=f"{axis} axis", name=f"axis {axis}", width=150) for axis in "xy"]
         for select in self.axes:
-            on_change(select, "value", self._turn)
-        self.moment = Slider(
-            start=0, end=1, value=1, step=1, title="moment", show_value=False, name="moment",
-            sizing_mode="stretch_width", tooltips=False,
-        )  # fmt: skip
-        on_change(self.moment, "value", self._point)
+            on_change(select, "value", self._axes_chosen)
+        self.time = Slider(
+            start=0,
+            end=1,
+            value=1,
+            step=1,
+            title="time",
+            show_value=False,
+            name="time",
+            sizing_mode="stretch_width",
+            tooltips=False,
+        )
+        on_change(self.time, "value", self._time_chosen)
         self.caption = text("caption")
         self.outcomes, self.invariants = text("outcomes"), text("invariants")
         self.sweep = None
         if sweep is not None:
-            self.sweep = SweepPanel(sweep, self.view.drawn, text, self._cell, self._write_address)
+            self.sweep = SweepPanel(sweep, self.view.choices, text, self._cell, self._write_address)
 
     def _lay_out(self) -> None:
         document = self.document
@@ -139,82 +146,96 @@ class Page:
         document.template_variables.update(
             subtitle=escape(self.theory.title), swept=self.sweep is not None
         )
-        known = [*theories.names(), *theories.of_files()]
-        system = Select(title="Theory", value=self.theory.name, options=known, name="system",
-                        width=280)  # fmt: skip
-        system.js_on_change("value", CustomJS(code="window.location.search = "
-                            "'?system=' + encodeURIComponent(cb_obj.value);"))  # fmt: skip
-        back = Button(label="Back to the usual values", width=280)
-        back.on_click(lambda: self.show({}))
+        names = [*theories.names(), *theories.names_from_files()]
+        system = Select(
+            title="Theory", value=self.theory.name, options=names, name="system", width=280
+        )
+        system.js_on_change(
+            "value",
+            CustomJS(
+                code="window.location.search = '?system=' + encodeURIComponent(cb_obj.value);"
+            ),
+        )
+        reset = Button(label="Reset to defaults", width=280)
+        reset.on_click(lambda: self.show({}))
         copies = []
         for what in ("command", "link"):
             button = Button(label=f"Copy {what}", name=f"copy {what}", width=130)
-            button.js_on_click(CustomJS(args={"command": self.command, "what": what},
-                                        code=_TO_CLIPBOARD))  # fmt: skip
+            button.js_on_click(
+                CustomJS(args={"command": self.command, "what": what}, code=_TO_CLIPBOARD)
+            )
             copies.append(button)
         stretch: Any = {"sizing_mode": "stretch_width"}
-        top = column(row(self.status, self.cancel, **stretch),
-                     row(self.command, *copies, **stretch), name="top", **stretch)  # fmt: skip
+        top = column(
+            row(self.status, self.cancel, **stretch),
+            row(self.command, *copies, **stretch),
+            name="top",
+            **stretch,
+        )
         top.js_on_change("tags", CustomJS(code=_TO_ADDRESS))
         self.address = top
-        swept = [] if self.sweep is None else [self.sweep.root]
+        sweep = [] if self.sweep is None else [self.sweep.root]
         system.visible = self.sweep is None
         for root in (
-            column(system, back, name="chosen"), self.controls.main, self.controls.more, top,
-            *swept,
-            column(self.lines.figure, self.curves, name="course", **stretch),
+            column(system, reset, name="chosen"),
+            self.controls.main,
+            self.controls.more,
+            top,
+            *sweep,
+            column(self.lines.figure, self.curves, name="run", **stretch),
             column(self.loss.figure, name="loss", **stretch),
             column(self.portrait.figure, row(self.axes), name="portrait", **stretch),
-            column(self.matrix.figure, self.moment, self.caption, name="attention", **stretch),
-            self.outcomes, self.invariants,
-        ):  # fmt: skip
+            column(self.matrix.figure, self.time, self.caption, name="attention", **stretch),
+            self.outcomes,
+            self.invariants,
+        ):
             document.add_root(root)
 
-    # What is asked for
+    # Requests
 
     def show(self, texts: dict[str, str]) -> None:
-        """Show the run of these values."""
+        """Show these parameters and start their run."""
         self.controls.set(texts)
-        self._ask(texts)
+        self._request(texts)
 
     def changed(self) -> None:
-        """Run what the fields say, and nothing that was asked before."""
-        self._ask(self.controls.texts)
+        """Cancel the current run and start the run of the fields."""
+        self._request(self.controls.texts)
 
-    def _ask(self, texts: Any) -> None:
+    def _request(self, texts: Any) -> None:
         self.cancel_run()
         self._guarded(partial(self._start, texts))
 
     def _guarded(self, act: Callable[[], None]) -> None:
-        """Do what may be refused, and tell why in a sentence."""
+        """Call ``act()``; show the message of an expected error."""
         try:
             act()
-        except Exception as failure:
-            told = explain(failure)
-            if told is None:
+        except Exception as error:
+            explanation = explain(error)
+            if explanation is None:
                 raise
-            self.status.text = words.refusal(told[0], self.course is not None)
+            self.status.text = fragments.not_run(explanation[0], self.run is not None)
 
     def _start(self, texts: Any) -> None:
         case = state.case(self.theory, texts)
         self.serial += 1
         on_event = partial(self._receive, self.serial)
         self.job = self.workers.submit(Task(self.theory, case, self._axes()), on_event)
-        self.status.text, self.cancel.visible = words.computing(0.0), True
-        self._tell_command(case)
+        self.status.text, self.cancel.visible = fragments.computing(0.0), True
+        self._show_command(case)
         self._write_address()
 
     def _axes(self) -> tuple[str, str] | None:
-        chosen = [self.view.drawn.get(axis, "") for axis in "xy"]
+        chosen = [self.view.choices.get(axis, "") for axis in "xy"]
         return (chosen[0], chosen[1]) if all(chosen) else None
 
-    def _tell_command(self, case: Case) -> None:
+    def _show_command(self, case: Case) -> None:
         command = theories.command(case)
         self.command.text, self.command.tags = f"<code>{escape(command)}</code>", [command]
 
     def _write_address(self) -> None:
-        drawn = dict(self.view.drawn) | ({} if self.sweep is None else self.sweep.chosen)
-        self.view = state.View(self.theory.name, self.controls.texts, drawn)
+        choices = dict(self.view.choices) | ({} if self.sweep is None else self.sweep.chosen)
+        self.view = state.View(self.theory.name, self.controls.texts, choices)
         self.address.tags = [state.address(self.view)]
 
     def _cell(self, values: dict[str, Any]) -> None:
@@ -227,128 +248,127 @@ class Page:
             self.job = None
             self.status.text, self.cancel.visible = "cancelled", False
 
-    # Its events
+    # Events of the run
 
     def _receive(self, serial: int, event: Event) -> None:
-        """Queue an event for the thread of the page."""
-        self._mail.put((serial, event))
+        """Queue an event; the thread of the page handles it."""
+        self._queue.put((serial, event))
         self.document.add_next_tick_callback(partial(self._read))
 
     def _read(self) -> None:
         """Handle the queued events, in order."""
         with contextlib.suppress(queue.Empty):
             while True:
-                serial, event = self._mail.get_nowait()
+                serial, event = self._queue.get_nowait()
                 if self.job is not None and serial == self.serial:
-                    self._handle(event)  # else it is of an earlier run
+                    self._handle(event)  # other events belong to earlier runs
 
     def _handle(self, event: Event) -> None:
         if event.kind == "progress":
             self._show(event.content)
             return
         self.job, self.cancel.visible = None, False
-        if event.kind == "done" and self.course is not None:
-            self.status.text = words.status(self.course, event.content)
+        if event.kind == "done" and self.run is not None:
+            self.status.text = fragments.status(self.run, event.content)
         elif event.kind != "done":
             died = f"the process that computed this run ended ({event.content})"
             reason = died if event.kind == "died" else event.content
-            self.status.text = words.refusal(reason, self.course is not None)
+            self.status.text = fragments.not_run(reason, self.run is not None)
 
     def _show(self, content: Any) -> None:
         if isinstance(content, Progress):
-            self.status.text = words.computing(content.fraction)
-        elif isinstance(content, Course):
-            self.course = content
+            self.status.text = fragments.computing(content.fraction)
+        elif isinstance(content, RunData):
+            self.run = content
             self._draw(content)
         elif isinstance(content, Observed):
-            assert self.course is not None
-            self.course = replace(self.course, columns={**self.course.columns, **content.columns})
-            self._curves(self.course)
+            assert self.run is not None
+            self.run = replace(self.run, columns={**self.run.columns, **content.columns})
+            self._curves(self.run)
         elif isinstance(content, Outcomes):
-            happened = words.events(self.theory, content.values)
+            times = fragments.events(self.theory, content.values)
             for panel in (self.lines, self.loss):
-                panel.mark(happened)
-            self.outcomes.text = words.table_of_outcomes(self.theory, content.values)
-        elif isinstance(content, Field):
+                panel.mark(times)
+            self.outcomes.text = fragments.table_of_outcomes(self.theory, content.values)
+        elif isinstance(content, FlowField):
             self.portrait.flow(content)
 
-    def _draw(self, course: Course) -> None:
+    def _draw(self, run: RunData) -> None:
         self._quiet = True
-        self.status.text = words.status(course, None)
-        self.invariants.text = words.table_of_invariants(course.invariants)
-        self._curves(course)
-        self.loss.show(course, [name for name in ("loss", "bound") if name in course.columns])
-        options = [(name, letters(name)) for name in course.order_parameters]
-        for select, axis in zip(self.axes, course.axes or ()):
+        self.status.text = fragments.status(run, None)
+        self.invariants.text = fragments.table_of_invariants(run.invariants)
+        self._curves(run)
+        self.loss.show(run, [name for name in ("loss", "bound") if name in run.columns])
+        options = [(name, letters(name)) for name in run.order_parameters]
+        for select, axis in zip(self.axes, run.axes or ()):
             if select.options != options:
                 select.options = options
             select.value = axis
-        self.portrait.show(course)
-        self.matrix.figure.visible = self.moment.visible = bool(course.attention)
-        if course.attention:
-            at_end = self.moment.value >= self.moment.end
-            last = len(course.moments) - 1
-            self.moment.update(
-                end=max(last, 1), value=last if at_end else min(self.moment.value, last)
-            )
-            self._picture()
+        self.portrait.show(run)
+        self.matrix.figure.visible = self.time.visible = bool(run.attention)
+        if run.attention:
+            at_end = self.time.value >= self.time.end
+            last = len(run.attention_records) - 1
+            self.time.update(end=max(last, 1), value=last if at_end else min(self.time.value, last))
+            self._show_attention()
         else:
-            self.caption.text = "This theory tells of no attention matrix."
+            self.caption.text = "This theory has no attention matrix."
         self._quiet = False
 
-    def _curves(self, course: Course) -> None:
-        """Draw the curves that are chosen; a list that stays is not made anew."""
+    def _curves(self, run: RunData) -> None:
+        """Plot the chosen curves; update the list of curves only if it changes."""
         quiet, self._quiet = self._quiet, True
-        options = [(name, letters(name)) for name in course.columns]
+        options = [(name, letters(name)) for name in run.columns]
         if {*options} - {*self.curves.options}:
             self.curves.options = options
-        wanted = self.view.drawn.get("curves", "").split(",")
-        asked = [name for name in wanted if name in course.columns] or usual_curves(course)
-        if asked != self.curves.value:
-            self.curves.value = asked
-        self.lines.show(course, asked)
+        chosen = self.view.choices.get("curves", "").split(",")
+        names = [name for name in chosen if name in run.columns] or default_curves(run)
+        if names != self.curves.value:
+            self.curves.value = names
+        self.lines.show(run, names)
         self._quiet = quiet
 
-    def _picture(self) -> None:
-        """Show the attention at the moment that is chosen."""
-        course = self.course
-        if course is None or not course.attention:
+    def _show_attention(self) -> None:
+        """Show the attention matrix at the chosen time."""
+        run = self.run
+        if run is None or not run.attention:
             return
-        place = min(round(self.moment.value), len(course.moments) - 1)
-        record = course.moments[place]
-        time = float(course.time[record])
-        largest = max(float(one.weights.max()) for one in course.attention)
-        self.matrix.show(course.attention[place], largest)
-        self.moment.title = f"moment (t = {time:.4g})"
-        self.caption.text = escape(course.attention[place].caption)
+        index = min(round(self.time.value), len(run.attention_records) - 1)
+        record = run.attention_records[index]
+        time = float(run.time[record])
+        largest = max(float(attention.weights.max()) for attention in run.attention)
+        self.matrix.show(run.attention[index], largest)
+        self.time.title = f"time t = {time:.4g}"
+        self.caption.text = escape(run.attention[index].caption)
         for panel in (self.lines, self.loss):
             panel.point(time)
         self.portrait.point(record)
 
-    # What is only drawn in another way
+    # Choices of plots
 
-    def _point(self) -> None:
+    def _time_chosen(self) -> None:
         if not self._quiet:
-            self._picture()
+            self._show_attention()
 
-    def _redraw(self) -> None:
-        if self._quiet or self.course is None:
+    def _curves_chosen(self) -> None:
+        if self._quiet or self.run is None:
             return
-        self.lines.show(self.course, self.curves.value)
+        self.lines.show(self.run, self.curves.value)
         self._choose({"curves": ",".join(self.curves.value)})
 
-    def _turn(self) -> None:
+    def _axes_chosen(self) -> None:
         if not self._quiet:
             self._choose(dict(zip("xy", (select.value for select in self.axes))))
             self.changed()
 
-    def _choose(self, drawn: dict[str, str]) -> None:
-        self.view = state.View(self.view.system, self.view.texts, {**self.view.drawn, **drawn})
+    def _choose(self, choices: dict[str, str]) -> None:
+        """Store choices of plots in the view and in the address."""
+        self.view = state.View(self.view.system, self.view.texts, {**self.view.choices, **choices})
         self._write_address()
 
 
-def usual_curves(course: Course) -> list[str]:
-    """Return what is drawn at first: order parameters among the observables, else observables."""
-    observed = [name for name, one in course.columns.items() if one.meaning != "order parameter"]
-    both = [name for name in observed if name in course.order_parameters]
+def default_curves(run: RunData) -> list[str]:
+    """Return the curves of the first plot: observables that are order parameters, else all."""
+    observed = [n for n, column in run.columns.items() if column.meaning != "order parameter"]
+    both = [name for name in observed if name in run.order_parameters]
     return both or [name for name in observed if name not in ("loss", "bound")]

@@ -1,4 +1,4 @@
-"""The panels of the page as Bokeh figures, each with what shows something new in it."""
+"""Plots of the page as Bokeh figures, with methods that update them."""
 
 import re
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from simulations.explorer.look import Course, Field, window
+from simulations.case import Attention
+from simulations.explorer.run_job import FlowField, RunData, window
 from simulations.figures.style import COLOURS
-from simulations.system import Attention
 
-#: Keys whose names are written on their axis, at most; of more, every so many are numbered.
+#: Largest number of named keys on an axis; step of the numbers for more keys.
 _FEW, _EVERY = 20, 16
 _PALETTE = ("#4477AA", "#EE6677", "#228833", "#AA3377", "#BB9900", "#33AACC", "#555555", "#882255")
 _GREEK = {
@@ -34,8 +34,8 @@ _GREEK = {
     "eps": "ε", "xi": "ξ",
 }  # fmt: skip
 TIME = "flow time t (learning rate × steps)"
-#: Powers of ten as such: 10⁵ rather than 1.000e+5.
 _DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+#: Formatter of tick labels: powers of ten are 10⁵, not 1.000e+5.
 TICKS = f"""
 const digits = "{_DIGITS}";
 const power = Math.log10(tick), whole = Math.round(power);
@@ -47,23 +47,33 @@ return String(Number(tick.toPrecision(3)));
 
 
 def letters(name: str) -> str:
-    """Return a name as one writes it: Phi_global as Φ global, alpha0 as α(0)."""
+    """Return a name with Greek letters: Φ global for Phi_global, α(0) for alpha0."""
     words = []
     for word in name.replace("_", " ").split(" "):
         start = re.fullmatch(r"([A-Za-z]+)0", word)
         symbol = _GREEK.get(start[1] if start else word, start[1] if start else word)
-        words.append(f"{symbol}(0)" if start and start[1] in _GREEK else
-                     _GREEK.get(word, word))  # fmt: skip
+        words.append(f"{symbol}(0)" if start and start[1] in _GREEK else _GREEK.get(word, word))
     return " ".join(words)
 
 
-#: LaTeX that maps use, as characters.
-_SIGNS = {"geq": "≥", "leq": "≤", "le": "≤", "ge": "≥", "times": "×", "max": "max ", "to": "→",
-          "epsilon": "ε", "infty": "∞", "cdot": "·", "star": "*"}  # fmt: skip
+#: Characters of the LaTeX commands in titles of maps.
+_SIGNS = {
+    "geq": "≥",
+    "leq": "≤",
+    "le": "≤",
+    "ge": "≥",
+    "times": "×",
+    "max": "max ",
+    "to": "→",
+    "epsilon": "ε",
+    "infty": "∞",
+    "cdot": "·",
+    "star": "*",
+}
 
 
 def without_latex(text: str) -> str:
-    """Return a sentence with short formulas as plain characters, for where no markup is drawn."""
+    """Return a sentence with its LaTeX formulas as plain characters."""
     signs = _GREEK | _SIGNS
     text = re.sub(r"\\frac\{(.*?)\}\{(.*?)\}", r"\1/\2", text)
     text = re.sub(r"\\([A-Za-z]+)", lambda word: signs.get(word[1], word[1]), text)
@@ -71,29 +81,34 @@ def without_latex(text: str) -> str:
 
 
 def plain_figure(title: str, **options: Any) -> Any:
-    """Return an empty figure in the style of the house."""
+    """Return an empty figure in the common style."""
     shape = {
-        "title": title, "tools": "pan,box_zoom,wheel_zoom,reset,save", "toolbar_location": "above",
-        "min_border": 6, "outline_line_color": None, "sizing_mode": "stretch_width",
-    }  # fmt: skip
-    made = figure(**(shape | options))
-    made.toolbar.logo, made.toolbar.autohide = None, True
-    made.title.text_font_style, made.title.text_font_size = "bold", "13px"
-    for axis in made.axis:
+        "title": title,
+        "tools": "pan,box_zoom,wheel_zoom,reset,save",
+        "toolbar_location": "above",
+        "min_border": 6,
+        "outline_line_color": None,
+        "sizing_mode": "stretch_width",
+    }
+    plot = figure(**(shape | options))
+    plot.toolbar.logo, plot.toolbar.autohide = None, True
+    plot.title.text_font_style, plot.title.text_font_size = "bold", "13px"
+    for axis in plot.axis:
         axis.axis_label_text_font_style = "normal"
         axis.major_label_text_font_size = "11px"
-    made.grid.grid_line_color = "#ECECEC"
-    return made
+    plot.grid.grid_line_color = "#ECECEC"
+    return plot
 
 
 class AgainstTime:
-    """Numbers of a run against log time, with its events."""
+    """Plot of quantities of a run against log time, with its events."""
 
     def __init__(self, title: str, height: int, positive: bool = False) -> None:
         scale = "log" if positive else "linear"
         self.positive = positive
-        self.figure = plain_figure(title, height=height, x_axis_type="log", y_axis_type=scale,
-                                   x_range=Range1d(1e-2, 1e2))  # fmt: skip
+        self.figure = plain_figure(
+            title, height=height, x_axis_type="log", y_axis_type=scale, x_range=Range1d(1e-2, 1e2)
+        )
         self.figure.xaxis.axis_label = TIME
         for axis in self.figure.axis[: 2 if positive else 1]:
             axis.formatter = CustomJSTickFormatter(code=TICKS)
@@ -102,31 +117,44 @@ class AgainstTime:
             location=0.0, dimension="height", line_color="#999999", line_dash="dotted"
         )
         self.figure.add_layout(self.cursor)
-        self.figure.vspan(x="time", source=self.events, line_color="#666666", line_dash="dashed",
-                          line_width=1)  # fmt: skip
-        self.figure.add_layout(LabelSet(
-            x="time", y=6, y_units="screen", text="name", source=self.events, x_offset=3,
-            text_font_size="11px", text_color="#444444", background_fill_color="white",
-            background_fill_alpha=0.7,
-        ))  # fmt: skip
+        self.figure.vspan(
+            x="time", source=self.events, line_color="#666666", line_dash="dashed", line_width=1
+        )
+        self.figure.add_layout(
+            LabelSet(
+                x="time",
+                y=6,
+                y_units="screen",
+                text="name",
+                source=self.events,
+                x_offset=3,
+                text_font_size="11px",
+                text_color="#444444",
+                background_fill_color="white",
+                background_fill_alpha=0.7,
+            )
+        )
         self.legend = Legend(
-            click_policy="hide", label_text_font_size="12px", border_line_color=None, spacing=1,
+            click_policy="hide",
+            label_text_font_size="12px",
+            border_line_color=None,
+            spacing=1,
             padding=4,
-        )  # fmt: skip
+        )
         self.figure.add_layout(self.legend, "right")
         self.hover = HoverTool(mode="vline", line_policy="nearest")
         self.figure.add_tools(self.hover)
         self.lines: dict[str, Any] = {}
 
-    def show(self, course: Course, names: Sequence[str]) -> None:
-        """Draw these columns of a run."""
-        later = course.time > 0.0
+    def show(self, run: RunData, names: Sequence[str]) -> None:
+        """Plot these columns of a run."""
+        later = run.time > 0.0
         if not later.any():
             later[:] = True
-        time = course.time[later]
+        time = run.time[later]
         data: dict[str, Any] = {"time": time}
         for name in names:
-            column = course.columns[name]
+            column = run.columns[name]
             values = np.array(column.values[later])
             if self.positive:
                 values[values <= 0.0] = np.nan
@@ -137,6 +165,7 @@ class AgainstTime:
             self._lines(names)
 
     def _lines(self, names: Sequence[str]) -> None:
+        """Replace the lines, the legend and the tooltips."""
         for line in self.lines.values():
             self.figure.renderers.remove(line)
         self.lines = {}
@@ -144,11 +173,17 @@ class AgainstTime:
             colour = COLOURS.get(name, _PALETTE[number % len(_PALETTE)])
             dash = "solid" if number < len(_PALETTE) else "dashed"
             self.lines[name] = self.figure.line(
-                "time", name, source=self.data, line_color=colour, line_width=2, line_dash=dash,
+                "time",
+                name,
+                source=self.data,
+                line_color=colour,
+                line_width=2,
+                line_dash=dash,
                 name=letters(name),
-            )  # fmt: skip
-        self.legend.items = [LegendItem(label=letters(name), renderers=[line])
-                             for name, line in self.lines.items()]  # fmt: skip
+            )
+        self.legend.items = [
+            LegendItem(label=letters(name), renderers=[line]) for name, line in self.lines.items()
+        ]
         self.hover.renderers = list(self.lines.values())[:1]
         self.hover.tooltips = [("t", "@time{0.000a}")] + [
             (letters(name), f"@{{{name}}}{{0.00000}} ± @{{{name} error}}{{0.0e+0}}")
@@ -156,61 +191,82 @@ class AgainstTime:
         ]
 
     def mark(self, events: dict[str, float]) -> None:
-        """Draw the events that happen."""
+        """Mark the events that happen."""
         self.events.data = {"time": list(events.values()), "name": list(events)}
 
     def point(self, time: float) -> None:
-        """Point at the moment at which the attention is seen."""
+        """Mark the time of the attention matrix."""
         self.cursor.location = time
 
 
-def _pixels(made: Any, name: str) -> int:
-    """Return a size of a figure, which its browser tells once it has drawn it."""
+def _pixels(plot: Any, name: str) -> int:
+    """Return a size of a figure in pixels, 300 until the browser reports it."""
     try:
-        return int(getattr(made, name)) or 300
+        return int(getattr(plot, name)) or 300
     except UnsetValueError:
         return 300
 
 
 class Portrait:
-    """The path of a run in the plane of two order parameters, and where the flow goes."""
+    """Path of a run in the plane of two order parameters, with the flow field."""
 
     def __init__(self, height: int) -> None:
-        self.figure = plain_figure("Phase portrait", height=height, x_range=Range1d(0, 1),
-                                   y_range=Range1d(0, 1))  # fmt: skip
+        self.figure = plain_figure(
+            "Phase portrait", height=height, x_range=Range1d(0, 1), y_range=Range1d(0, 1)
+        )
         self.path, self.ends = (
             ColumnDataSource({"x": [], "y": [], "time": []}),
             ColumnDataSource({"x": [], "y": [], "fill": []}),
         )
         self.arrows = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1", "angle")})
         self.figure.segment("x0", "y0", "x1", "y1", source=self.arrows, line_color="#9DB3C8")
-        self.figure.scatter("x1", "y1", marker="triangle", angle="angle", size=5, color="#9DB3C8",
-                            source=self.arrows, line_color=None)  # fmt: skip
+        self.figure.scatter(
+            "x1",
+            "y1",
+            marker="triangle",
+            angle="angle",
+            size=5,
+            color="#9DB3C8",
+            source=self.arrows,
+            line_color=None,
+        )
         line = self.figure.line("x", "y", source=self.path, line_width=2.5, line_color="#0072B2")
-        self.figure.scatter("x", "y", source=self.ends, size=9, fill_color="fill",
-                            line_color="#0072B2", line_width=2)  # fmt: skip
-        self.moment = ColumnDataSource({"x": [], "y": []})
-        self.figure.scatter("x", "y", source=self.moment, size=8, marker="cross",
-                            line_color="#D55E00", line_width=2)  # fmt: skip
-        self.figure.add_tools(HoverTool(renderers=[line], tooltips=[
-            ("t", "@time{0.000a}"), ("x", "@x{0.0000}"), ("y", "@y{0.0000}")]))  # fmt: skip
+        self.figure.scatter(
+            "x",
+            "y",
+            source=self.ends,
+            size=9,
+            fill_color="fill",
+            line_color="#0072B2",
+            line_width=2,
+        )
+        self.marker = ColumnDataSource({"x": [], "y": []})
+        self.figure.scatter(
+            "x", "y", source=self.marker, size=8, marker="cross", line_color="#D55E00", line_width=2
+        )
+        self.figure.add_tools(
+            HoverTool(
+                renderers=[line],
+                tooltips=[("t", "@time{0.000a}"), ("x", "@x{0.0000}"), ("y", "@y{0.0000}")],
+            )
+        )
 
-    def show(self, course: Course) -> None:
-        """Draw the path; the arrows of another run go."""
-        if course.axes is None:
+    def show(self, run: RunData) -> None:
+        """Plot the path, and remove the arrows of the previous run."""
+        if run.axes is None:
             return
-        x, y = (course.columns[name].values for name in course.axes)
-        self.path.data = {"x": x, "y": y, "time": course.time}
+        x, y = (run.columns[name].values for name in run.axes)
+        self.path.data = {"x": x, "y": y, "time": run.time}
         self.ends.data = {"x": x[[0, -1]], "y": y[[0, -1]], "fill": ["white", "#0072B2"]}
-        for axis, name in zip((self.figure.xaxis, self.figure.yaxis), course.axes):
+        for axis, name in zip((self.figure.xaxis, self.figure.yaxis), run.axes):
             axis.axis_label = letters(name)
         for extent, values in ((self.figure.x_range, x), (self.figure.y_range, y)):
             start, end = window(values)
             extent.update(start=start, end=end, reset_start=start, reset_end=end)
         self.arrows.data = {name: [] for name in self.arrows.data}
 
-    def flow(self, field: Field) -> None:
-        """Draw where the flow goes: directions, of one length on the page."""
+    def flow(self, field: FlowField) -> None:
+        """Plot the directions of the flow as arrows of equal length on the page."""
         ranges = (self.figure.x_range, self.figure.y_range)
         size = np.array([extent.end - extent.start for extent in ranges])
         inner = np.array([_pixels(self.figure, name) for name in ("inner_width", "inner_height")])
@@ -220,22 +276,28 @@ class Portrait:
         step = pixels[fine] / length[fine, None] * 16.0 / inner * size
         start, end = field.points[fine] - step / 2.0, field.points[fine] + step / 2.0
         angle = np.arctan2(pixels[fine, 1], pixels[fine, 0]) - np.pi / 2.0
-        self.arrows.data = {"x0": start[:, 0], "y0": start[:, 1], "x1": end[:, 0], "y1": end[:, 1],
-                            "angle": angle}  # fmt: skip
+        self.arrows.data = {
+            "x0": start[:, 0],
+            "y0": start[:, 1],
+            "x1": end[:, 0],
+            "y1": end[:, 1],
+            "angle": angle,
+        }
 
     def point(self, record: int) -> None:
-        """Point at the moment at which the attention is seen."""
+        """Mark the time of the attention matrix."""
         path = self.path.data
         if len(path["x"]):
-            self.moment.data = {name: [path[name][record]] for name in ("x", "y")}
+            self.marker.data = {name: [path[name][record]] for name in ("x", "y")}
 
 
 class AttentionMatrix:
-    """The attention at a moment of a run: queries down, keys across."""
+    """Attention matrix at one time of a run, with queries as rows and keys as columns."""
 
     def __init__(self, height: int) -> None:
-        self.figure = plain_figure("Attention", height=height, x_range=Range1d(0, 1),
-                                   y_range=Range1d(1, 0), tools="save")  # fmt: skip
+        self.figure = plain_figure(
+            "Attention", height=height, x_range=Range1d(0, 1), y_range=Range1d(1, 0), tools="save"
+        )
         self.figure.grid.visible = False
         self.figure.xaxis.axis_label, self.figure.yaxis.axis_label = "keys", "queries"
         self._keys: tuple[str, ...] = ()
@@ -243,37 +305,55 @@ class AttentionMatrix:
         self.data = ColumnDataSource({name: [] for name in names})
         self.colours = LinearColorMapper("Viridis256", low=0.0, high=1.0)
         cells = self.figure.quad(
-            "left", "right", "top", "bottom", source=self.data, line_width=0.7,
-            **{f"{part}_color": {"field": "weight", "transform": self.colours}
-               for part in ("fill", "line")},
-        )  # fmt: skip
+            "left",
+            "right",
+            "top",
+            "bottom",
+            source=self.data,
+            line_width=0.7,
+            **{
+                f"{part}_color": {"field": "weight", "transform": self.colours}
+                for part in ("fill", "line")
+            },
+        )
         self.figure.add_layout(
             ColorBar(color_mapper=self.colours, width=10, label_standoff=6), "right"
         )
-        self.figure.add_tools(HoverTool(renderers=[cells], tooltips=[
-            ("query", "@query"), ("key", "@key"), ("weight", "@weight{0.0000}")]))  # fmt: skip
+        self.figure.add_tools(
+            HoverTool(
+                renderers=[cells],
+                tooltips=[("query", "@query"), ("key", "@key"), ("weight", "@weight{0.0000}")],
+            )
+        )
 
     def show(self, attention: Attention, largest: float) -> None:
-        """Draw a matrix; colours end at the largest weight of the run."""
+        """Plot a matrix; the colour scale ends at the largest weight of the run."""
         weights = attention.weights
         if weights.size == len(self.data.data["weight"]) and attention.keys == self._keys:
             self.data.data["weight"] = weights.ravel()
         else:
-            self._place(attention)
+            self._set_cells(attention)
         self.colours.high = largest
 
-    def _place(self, attention: Attention) -> None:
+    def _set_cells(self, attention: Attention) -> None:
+        """Set the cells and the ticks for a matrix with other keys."""
         rows, columns = attention.weights.shape
         i, j = np.indices((rows, columns)).reshape(2, -1)
         self._keys = attention.keys
         self.data.data = {
-            "left": j, "right": j + 1, "top": i, "bottom": i + 1,
+            "left": j,
+            "right": j + 1,
+            "top": i,
+            "bottom": i + 1,
             "weight": attention.weights.ravel(),
-            "query": [attention.queries[k] for k in i], "key": [attention.keys[k] for k in j],
-        }  # fmt: skip
+            "query": [attention.queries[k] for k in i],
+            "key": [attention.keys[k] for k in j],
+        }
         self.figure.x_range.end, self.figure.y_range.start = columns, rows
-        for axis, names in ((self.figure.xaxis, attention.keys),
-                            (self.figure.yaxis, attention.queries)):  # fmt: skip
+        for axis, names in (
+            (self.figure.xaxis, attention.keys),
+            (self.figure.yaxis, attention.queries),
+        ):
             if few := len(names) <= _FEW:
                 axis.ticker = FixedTicker(ticks=[k + 0.5 for k in range(len(names))])
                 axis.major_label_overrides = {k + 0.5: name for k, name in enumerate(names)}

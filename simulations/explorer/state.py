@@ -1,6 +1,6 @@
-"""What a page shows, as text: its address and back, its parameters, the values of its sliders.
+"""State of the page as text: address, parameters and slider values.
 
-Nothing that is typed or linked is evaluated: parameters are read as the command line reads them.
+Input and addresses are never evaluated: parameters are parsed as on the command line.
 """
 
 import argparse
@@ -14,42 +14,50 @@ from dynamics.core.annotations import as_text as show
 from dynamics.core.errors import ParameterError
 from dynamics.core.parameters import Parameter
 from simulations import theories
+from simulations.case import Case
 from simulations.commands.arguments import number
-from simulations.system import Case, System
+from simulations.system import System
 
-#: Choices of what is drawn, apart from parameters by this letter, which no parameter begins with.
-_DRAWN = "."
+#: Prefix of plot choices in an address; no parameter starts with it.
+_CHOICE = "."
 _SYSTEM = "system"
-#: Characters of a value, and values of an address, that are read at most.
+#: Largest number of characters of a value, and of values in an address.
 LONGEST, MOST = 200, 100
 
 
 @dataclass(frozen=True)
 class View:
-    """What a page shows.
+    """State of a page.
 
     Attributes
     ----------
     system
         Name of the theory.
     texts
-        The parameters that are given, as they were typed.
-    drawn
-        Choices of what is drawn: ``x`` and ``y`` of the portrait, ``map``, ``curves``.
+        Parameters that are set, as typed.
+    choices
+        Choices of plots: ``x`` and ``y`` of the portrait, ``map``, ``curves``.
     """
 
     system: str
     texts: Mapping[str, str] = field(default_factory=dict)
-    drawn: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(address: str, default: str = theories.DEFAULT) -> View:
-    """Return the view that the query of an address describes, such as ``system=masked&P=1e9``.
+    """Return the view of an address.
+
+    Parameters
+    ----------
+    address
+        Query such as ``system=masked&P=1e9``.
+    default
+        Theory if the query names none.
 
     Raises
     ------
     ParameterError
-        If there are too many values, or one is too long; names are refused where they are used.
+        If there are too many values, or one is too long. Names of parameters are checked later.
     """
     try:
         pairs = parse_qsl(address.removeprefix("?"), max_num_fields=MOST)
@@ -63,93 +71,98 @@ def read(address: str, default: str = theories.DEFAULT) -> View:
                 f"{name[:40]} is not allowed: it must have at most {LONGEST} characters"
             )
     system = next((text for name, text in pairs if name == _SYSTEM), default)
-    drawn = {name[1:]: text for name, text in pairs if name.startswith(_DRAWN)}
-    texts = {name: text for name, text in pairs if name[:1] not in ("", _DRAWN) and name != _SYSTEM}
-    return View(system, texts, drawn)
+    choices = {name[1:]: text for name, text in pairs if name.startswith(_CHOICE)}
+    texts = {
+        name: text for name, text in pairs if name[:1] not in ("", _CHOICE) and name != _SYSTEM
+    }
+    return View(system, texts, choices)
 
 
 def address(view: View) -> str:
-    """Return the query of the address that shows a view: :func:`read` gives the view again."""
-    drawn = {_DRAWN + name: text for name, text in view.drawn.items() if text}
+    """Return the query of a view, the inverse of :func:`read`."""
+    choices = {_CHOICE + name: text for name, text in view.choices.items() if text}
     given = {name: text for name, text in view.texts.items() if text}
-    return "?" + urlencode({_SYSTEM: view.system, **given, **drawn})
+    return "?" + urlencode({_SYSTEM: view.system, **given, **choices})
 
 
 def values(theory: System, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values that texts stand for, as the command line reads them; empty: not given.
+    """Return parameter values from texts, parsed as on the command line; empty texts are omitted.
 
     Raises
     ------
     ParameterError
-        With one sentence, for a name that is no parameter or a text that is no number.
+        If a name is not a parameter, or a text is not a number.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, text in texts.items():
         parameter = theory.parameter(name)
         if parameter is None:
-            known = ", ".join(one.name for one in theory.parameters)
+            known = ", ".join(parameter.name for parameter in theory.parameters)
             raise ParameterError(f"{name} is not a parameter of this system: choose among {known}")
         if not text.strip():
             continue
         try:
-            found[name] = text.strip() if parameter.kind is str else number(text.strip())
-        except argparse.ArgumentTypeError as refusal:
-            raise ParameterError(f"{name} = {refusal}") from None
-    return found
+            values[name] = text.strip() if parameter.kind is str else number(text.strip())
+        except argparse.ArgumentTypeError as error:
+            raise ParameterError(f"{name} = {error}") from None
+    return values
 
 
 def case(theory: System, texts: Mapping[str, str]) -> Case:
-    """Return the run that texts ask for; accuracy is that of a sketch where it is not given.
+    """Return the case with these parameters; the default accuracy is that of `System.sketch`.
 
     Raises
     ------
     ParameterError
-        With one sentence, for a name or a value that is not allowed.
+        If a name or a value is not allowed.
     """
     given = values(theory, texts)
     try:
         return theory.build({**theory.sketch, **given})
     except ParameterError:
-        return theory.build(given)  # the sketch is of the other solver; else refused again
+        return theory.build(given)  # the sketch sets options of the other solver
 
 
 def texts_of(theory: System, given: Mapping[str, Any]) -> dict[str, str]:
-    """Return values as texts that give them again, to the last bit."""
+    """Return parameter values as texts that reproduce them exactly."""
     return {name: show(value) for name, value in given.items() if theory.parameter(name)}
 
 
-def usual(theory: System, parameter: Parameter) -> str:
-    """Return what holds where the field of a parameter is empty; empty where that depends."""
+def default_text(theory: System, parameter: Parameter) -> str:
+    """Return the default of a parameter as text, "" if it depends on other parameters."""
     value = theory.sketch.get(parameter.name, parameter.usual)
     return "" if value is None else show(value)
 
 
 def ticks(parameter: Parameter) -> tuple[float, ...]:
-    """Return the slider values of a parameter, its usual value among them."""
+    """Return the slider values of a parameter, including its default."""
     own = parameter.usual
     extra = () if own is None or isinstance(own, str) else (own,)
     return tuple(sorted({*parameter.ticks, *extra})) if parameter.ticks else ()
 
 
 def nearest(parameter: Parameter, text: str) -> int | None:
-    """Return the stop next to what a field holds; ``None`` if that is no number."""
-    places = ticks(parameter)
+    """Return the index of the slider value nearest to a text; ``None`` if it is not a number."""
+    slider_values = ticks(parameter)
     try:
         value = float(number(text.strip()))
     except (argparse.ArgumentTypeError, OverflowError):
         return None
-    if not places or not math.isfinite(value):
+    if not slider_values or not math.isfinite(value):
         return None
-    if places[0] > 0.0:  # these are logarithmic
-        value = math.log(max(value, places[0]))
-        distances = [abs(math.log(place) - value) for place in places]
+    if slider_values[0] > 0.0:  # a logarithmic scale
+        value = math.log(max(value, slider_values[0]))
+        distances = [abs(math.log(x) - value) for x in slider_values]
     else:
-        distances = [abs(place - value) for place in places]
+        distances = [abs(x - value) for x in slider_values]
     return distances.index(min(distances))
 
 
 def query_of(arguments: Mapping[str, Iterable[bytes]]) -> str:
-    """Return the query that a web server has taken apart into lists of bytes."""
-    pairs = [(name, one.decode("utf-8", "replace")) for name, many in arguments.items()
-             for one in many]  # fmt: skip
+    """Return the query of the arguments of a Tornado request, which are lists of bytes."""
+    pairs = [
+        (name, value.decode("utf-8", "replace"))
+        for name, values in arguments.items()
+        for value in values
+    ]
     return urlencode(pairs)

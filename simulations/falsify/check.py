@@ -1,8 +1,9 @@
 """A conjecture on a run at hand, for tests of one's own."""
 
 from dynamics import Risk, Trajectory
+from simulations.case import Case
 from simulations.falsify.trial import Conjecture, Result, Trial
-from simulations.system import Case, System
+from simulations.system import System
 from simulations.theories import DEFAULT, load
 
 

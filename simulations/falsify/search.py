@@ -11,8 +11,10 @@ from typing import Any
 from dynamics import ParameterError
 from dynamics.core.checks import finite, integer, require
 from dynamics.core.parameters import check_names
+from simulations.case import Case
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
-from simulations.system import Case, System
+from simulations.seeds import seed_at
+from simulations.system import System
 from simulations.theories import DEFAULT, command, load
 
 #: Time up to which runs are followed unless the case says otherwise.
@@ -175,7 +177,7 @@ class _Search:
             try:
                 for number, size in enumerate(_rounds()):
                     before = len(self.trials)
-                    self._round(size, self.seed + number)
+                    self._round(size, seed_at(self.seed, number))
                     if self.found or (len(self.trials) == before > 0):
                         break
             except OutOfTime:

@@ -9,10 +9,11 @@ import numpy as np
 
 from dynamics import Risk, Trajectory
 from dynamics.core.trajectory import Status, assemble
+from simulations.case import Case
 from simulations.falsify.bounded import Bounded
 from simulations.falsify.grammar import names_in, parse
 from simulations.falsify.meaning import depends_on_the_whole_run, holds, violation
-from simulations.system import Case, System
+from simulations.system import System
 
 _EVENT = 1e-4  # relative error of the time of an event
 _REFINED, _ROUNDS = 17, 3  # times looked at between two records, and how often

@@ -44,7 +44,7 @@ def report_figure(
 
 
 def render(figure: Figure) -> bytes:
-    """Return a figure as PNG, without pyplot and its global state."""
+    """Return a figure as PNG, without the global state of pyplot."""
     canvas = matplotlib.figure.Figure(figsize=figure.size, dpi=DPI, layout="constrained")
     FigureCanvasAgg(canvas)
     figure.draw(canvas)

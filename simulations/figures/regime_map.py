@@ -1,4 +1,4 @@
-"""A regime map: a heat map over two parameters with contours, boundaries, and cells apart."""
+"""Regime map: a heat map over two parameters with contours and theoretical boundaries."""
 
 import json
 from typing import Any
@@ -38,9 +38,10 @@ _NAMES = {
     "K": "$K$",
     "z": "$z$",
 }
-_MOSTLY = 0.6  # of the cells must have a value for contours
-#: Cells that carry no value, by kind: face and hatching.
-_APART = {
+#: Contours are drawn only if this fraction of the cells has a value.
+_MOSTLY = 0.6
+#: Colour and hatching of cells without a value, by status.
+_WITHOUT_VALUE = {
     "none": ("#F2F2F2", ""),
     "invalid": ("#FFFFFF", "xxxx"),
     "failed": ("#F6C9C9", "...."),
@@ -56,7 +57,7 @@ _OVERLAY_STYLES: tuple[dict[str, Any], ...] = (
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the map; returns its artists by name."""
+    """Draw the map described in `simulations.maps`, and return its artists by name."""
     ax = figure.subplots()
     y, x = map(str, data["value"].dims)
     x_edges, y_edges = _edges(ax, data, x, "x"), _edges(ax, data, y, "y")
@@ -69,7 +70,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         bar = figure.colorbar(mesh, ax=ax, label=data.attrs["label"])
         bar.ax.tick_params(labelsize=9)
         _contours(ax, data, x, y, norm)
-    artists["handles"] += _cells_apart(ax, data, x_edges, y_edges)
+    artists["handles"] += _cells_without_value(ax, data, x_edges, y_edges)
     artists["handles"] += _overlays(ax, data, x, y)
     ax.set(xlim=(x_edges[0], x_edges[-1]), ylim=(y_edges[0], y_edges[-1]))
     ax.set_xlabel(_NAMES.get(data.attrs["x"], data.attrs["x"]))
@@ -86,7 +87,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _edges(ax: Axes, data: xarray.Dataset, name: str, which: str) -> np.ndarray:
-    """Return the edges of the cells along an axis, and set its scale; words are not drawn."""
+    """Set scale and ticks of an axis, and return the edges of its cells."""
     values = data[name].values.astype(float)
     log = bool((values > 0.0).all() and values.max() >= 8.0 * values.min())
     edges = cell_edges(values, log)
@@ -102,7 +103,20 @@ def _edges(ax: Axes, data: xarray.Dataset, name: str, which: str) -> np.ndarray:
 
 
 def cell_edges(values: np.ndarray, log: bool) -> np.ndarray:
-    """Return the n + 1 edges of cells around n values, half-way on the scale of the axis."""
+    """Return the edges of cells around values: midpoints on the scale of the axis.
+
+    Parameters
+    ----------
+    values
+        Centres, shape (n,).
+    log
+        Whether the axis is logarithmic.
+
+    Returns
+    -------
+    ndarray
+        Edges, shape (n + 1,).
+    """
     centres = np.log(values) if log else np.asarray(values, float)
     middle = (centres[1:] + centres[:-1]) / 2
     first, last = 2 * centres[0] - middle[0], 2 * centres[-1] - middle[-1]
@@ -121,13 +135,14 @@ def _log_ticks(axis: Any, low: float, high: float) -> None:
 
 
 def _power(value: float) -> str:
-    """Return a number in short type: powers of ten as such."""
+    """Return a number as text, powers of ten as LaTeX."""
     exponent = np.log10(value) if value > 0.0 else 0.5
     whole = abs(exponent - round(exponent)) < 1e-9 and not 1e-2 <= value < 1e3
     return rf"$10^{{{round(exponent)}}}$" if whole else f"{value:.3g}"
 
 
 def _norm(values: np.ndarray, scale: str) -> Normalize:
+    """Return the colour scale of the values, widened if they are almost equal."""
     low, high = float(values.min()), float(values.max())
     if scale == "log":
         if high < 1.05 * low:
@@ -137,7 +152,7 @@ def _norm(values: np.ndarray, scale: str) -> Normalize:
 
 
 def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -> None:
-    """Draw contours at the levels of the map, else at decades, at most six."""
+    """Draw contours at the levels of the map; without levels, at up to six powers of ten."""
     assert norm.vmin is not None
     assert norm.vmax is not None
     levels = json.loads(data.attrs["levels"])
@@ -148,7 +163,7 @@ def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -
     levels = [level for level in levels if norm.vmin < level < norm.vmax]
     values = data["value"].values
     if not levels or min(values.shape) < 2 or np.isfinite(values).mean() < _MOSTLY:
-        return  # contours of scattered cells would mislead
+        return  # contours of isolated cells would be misleading
     shown = np.log10(values) if data.attrs["scale"] == "log" else values
     heights = np.log10(levels) if data.attrs["scale"] == "log" else np.array(levels)
     lines = ax.contour(
@@ -165,7 +180,7 @@ def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -
     ax.clabel(lines, fmt=texts, fontsize=8)
 
 
-def _cells_apart(
+def _cells_without_value(
     ax: Axes, data: xarray.Dataset, x_edges: np.ndarray, y_edges: np.ndarray
 ) -> list[Any]:
     """Mark the cells without a value, and return the entries of the legend."""
@@ -173,7 +188,7 @@ def _cells_apart(
     handles = []
     with matplotlib.rc_context({"hatch.linewidth": 0.6}):
         for kind in sorted(set(kinds.ravel()) - {"value"}):
-            face, hatch = _APART.get(kind, _OTHER)
+            face, hatch = _WITHOUT_VALUE.get(kind, _OTHER)
             look: dict[str, Any] = {
                 "facecolor": face,
                 "hatch": hatch,
@@ -192,7 +207,7 @@ def _cells_apart(
 
 
 def _overlays(ax: Axes, data: xarray.Dataset, x: str, y: str) -> list[Any]:
-    """Draw the boundaries that are known beforehand, and return the entries of the legend."""
+    """Draw the theoretical boundaries, and return the entries of the legend."""
     handles = []
     names = [str(name) for name in data.data_vars if str(name).startswith("overlay ")]
     for name, look in zip(names, _OVERLAY_STYLES):

@@ -1,4 +1,4 @@
-"""One run of any theory against log time: its order parameters, and its risk."""
+"""Order parameters and risk of one run of any theory, against log time."""
 
 from typing import Any
 
@@ -15,28 +15,28 @@ from simulations.figures.style import (
     styled,
 )
 
-#: Order parameters that stay below this fraction of the largest get an axis of their own.
-_FAR = 0.05
+#: Order parameters below this fraction of the largest one are drawn in a second panel.
+_SMALL = 0.05
 
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the order parameters, those that stay far smaller apart, above the population risk."""
-    later = data.isel(time=slice(1, None))  # time 0 has no place on a logarithmic axis
+    """Plot the order parameters, small ones in a panel of their own, and the population risk."""
+    later = data.isel(time=slice(1, None))  # a logarithmic axis cannot show time 0
     time = later["time"].values
     reach = np.abs(later["state"].values).max(axis=1)
-    large = reach >= _FAR * reach.max()
+    large = reach >= _SMALL * reach.max()
     groups = [group for group in (large, ~large) if group.any()]
     panels = figure.subplots(len(groups) + 1, 1, sharex=True)
     artists: dict[str, Any] = {}
     for ax, group in zip(panels, groups):
         for number in np.flatnonzero(group).tolist():
             name = str(data["parameter"].values[number])
-            looks = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
+            style = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
             if name in COLOURS:
-                looks |= {"color": COLOURS[name], "linestyle": "-"}
-            looks["label"] = LABELS.get(name, name)
-            artists[name] = ax.plot(time, later["state"].values[number], **looks)[0]
+                style |= {"color": COLOURS[name], "linestyle": "-"}
+            style["label"] = LABELS.get(name, name)
+            artists[name] = ax.plot(time, later["state"].values[number], **style)[0]
         ax.axhline(0.0, **REFERENCE)
         ax.set_ylabel("order parameters")
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

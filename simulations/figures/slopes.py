@@ -1,4 +1,4 @@
-"""Slopes of every entry of a full model, beside those derived for its order parameters."""
+"""Gradient of every entry of a full model, and the derived gradient of its order parameters."""
 
 from typing import Any
 
@@ -10,15 +10,18 @@ from simulations.figures.style import signed_log, styled
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw one panel a place, one line an order parameter: dots for entries, a bar for derived."""
+    """Plot one panel per state and one line per order parameter.
+
+    Dots are the gradients of entries of the full model, bars the derived gradients.
+    """
     names = [str(name) for name in data["name"].values]
     panels = np.atleast_1d(figure.subplots(1, data.sizes["place_number"], sharey=True))
     artists: dict[str, Any] = {}
     for number, ax in enumerate(panels):
         own = data.isel(entry=np.flatnonzero(data["place"].values == number))
         order = own["order"].values
-        rank = np.array([np.sum(order[:i] == one) for i, one in enumerate(order)])
-        count = np.array([np.sum(order == one) for one in order])
+        rank = np.array([np.sum(order[:i] == own_order) for i, own_order in enumerate(order)])
+        count = np.array([np.sum(order == own_order) for own_order in order])
         at = order + 0.6 * ((rank + 0.5) / np.maximum(count, 1) - 0.5)
         bars = data["derived"].isel(place_number=number).values
         low, high = np.arange(len(names)) - 0.4, np.arange(len(names)) + 0.4
@@ -27,7 +30,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ax.set_title(str(data["at"].values[number]))
         slopes = np.concatenate([bars, own["slope"].values])
         signed_log(ax, "x", 1e-3 * float(np.abs(bars).max()), slopes, most=2)
-        ax.set(xlabel="slope of the risk in one entry")
+        ax.set(xlabel="derivative of the risk in one entry")
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()
     return artists

@@ -1,6 +1,6 @@
-"""How every figure looks: colours keyed by quantity, labels, type sizes, shaded events.
+"""Style of all figures: colours and labels of quantities, font sizes, shaded events.
 
-Nothing global is changed: :func:`styled` draws inside a style context.
+No global state changes: :func:`styled` draws inside a style context.
 """
 
 import functools
@@ -15,8 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-#: One colour per quantity of a theory, the same in every figure (Okabe and Ito's palette, extended
-#: by Tol's). No figure shows two theories.
+#: Colour of each quantity, the same in all figures of a theory (palettes of Okabe and Ito, Tol).
 COLOURS = {
     "alpha": "#D55E00",
     "gamma": "#0072B2",
@@ -58,7 +57,7 @@ LABELS = {
     "a_n": r"attention $a_n$",
     "excess": "loss above its floor",
 }
-#: Colours and dashes of problems compared in one figure, in order (Tol's bright palette).
+#: Colours and line styles of the problems in one figure (Tol's bright palette).
 PROBLEM_STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#4477AA", "linestyle": "-"},
     {"color": "#EE6677", "linestyle": "--"},
@@ -88,9 +87,10 @@ _RC: dict[str, Any] = {
 
 
 def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Run ``draw(data, figure)`` inside the style; without a figure, make one.
+    """Return a function that calls ``draw(data, figure)`` in the style of the figures.
 
-    Tick labels are made late, outside the context, so their size is fixed on the axes.
+    Without a figure, it creates one. Matplotlib creates tick labels later, outside the style
+    context, so that their size is set on the axes.
     """
 
     @functools.wraps(draw)
@@ -106,7 +106,7 @@ def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def line(ax: Axes, quantity: str, x: Any, y: Any, **options: Any) -> Any:
-    """Plot a quantity in its colour and with its label."""
+    """Plot a quantity with its colour and label."""
     options = {"color": COLOURS[quantity], "label": LABELS[quantity]} | options
     return ax.plot(x, y, **options)[0]
 
@@ -185,21 +185,30 @@ def panel_letter(ax: Axes, letter: str) -> None:
 
 
 def panel_letters(axes: Iterable[Axes]) -> None:
-    """Write (a), (b), ... beside these panels."""
+    """Label panels with (a), (b), ..."""
     for ax, letter in zip(axes, ascii_lowercase):
         panel_letter(ax, letter)
 
 
 def signed_log(ax: Axes, name: str, threshold: float, values: Any, most: int = 4) -> None:
-    """Show values of both signs on one axis (``x`` or ``y``), linear up to ``threshold``.
+    """Scale an axis logarithmically for values of both signs, and linearly near 0.
 
-    It has a tick at 0 and at most so many a sign; where no value of a sign is beyond the threshold,
-    it ends there.
+    Parameters
+    ----------
+    ax, name
+        Axes, and ``"x"`` or ``"y"``.
+    threshold
+        The axis is linear between minus and plus this value. It ends there for a sign without
+        larger values.
+    values
+        Values that the axis must show.
+    most
+        Largest number of ticks for each sign, in addition to the tick at 0.
     """
     values = np.asarray(values, float)
     scale, limits, ticks = (getattr(ax, f"set_{name}{what}") for what in ("scale", "lim", "ticks"))
     scale("symlog", linthresh=threshold, linscale=0.6)
-    ends, places = [], [0.0]
+    ends, tick_values = [], [0.0]
     for sign in (-1.0, 1.0):
         largest = float(np.max(sign * values, initial=0.0))
         if largest <= threshold:
@@ -208,20 +217,20 @@ def signed_log(ax: Axes, name: str, threshold: float, values: Any, most: int = 4
         ends.append(sign * 2.0 * largest)
         first, last = (math.floor(math.log10(x)) for x in (threshold, largest))
         step = max(1, math.ceil((last - first) / most))
-        places += [sign * 10.0**power for power in range(last, first, -step)]
+        tick_values += [sign * 10.0**power for power in range(last, first, -step)]
     limits(*ends)
-    ticks(sorted(places))
+    ticks(sorted(tick_values))
 
 
 def log_time(ax: Axes, times: Any, first: float = 1e-2, label: bool = True) -> None:
-    """Show flow time on a logarithmic axis from ``first`` to the last time."""
+    """Scale the time axis logarithmically, from ``first`` to the last time."""
     ax.set(xscale="log", xlim=(first, float(np.max(times))))
     if label:
         ax.set_xlabel(TIME)
 
 
 def shade_events(ax: Axes, bounds: Sequence[float], names: bool = False) -> list[Any]:
-    """Shade Events I, II, III between ``bounds`` = (T0, T1), nan where one does not happen."""
+    """Shade Events I, II, III, separated by ``bounds`` = (T0, T1); nan if an event is absent."""
     low, high = ax.get_xlim()
     inner = [time for time in bounds if np.isfinite(time) and low < time < high]
     edges = [low, *inner, high]

@@ -1,4 +1,4 @@
-"""A tube over time: its radius, and the gap between gamma and rho."""
+"""Radius of a tube and bounds of gamma - rho, against time."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ from simulations.figures.style import (
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the bounds of the distance from the curve above (low, high) of gamma - rho."""
-    later = data.isel(time=slice(1, None))  # time 0 has no place on a logarithmic axis
+    """Plot the radius of the tube, and below it the bounds (low, high) of gamma - rho."""
+    later = data.isel(time=slice(1, None))  # a logarithmic axis cannot show time 0
     time = later["time"].values
     above, below = figure.subplots(2, 1, sharex=True)
     artists: dict[str, Any] = {}

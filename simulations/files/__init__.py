@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, sealed by digests, locked, stamped with what made them."""
+"""Storage of results: atomic writes, digests, locks, and stamps of the code."""

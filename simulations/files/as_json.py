@@ -1,4 +1,4 @@
-"""Values as JSON that any parser reads. It imports nothing, so that light commands stay light."""
+"""Conversion of values to strict JSON, without heavy imports."""
 
 import json
 import math
@@ -13,7 +13,11 @@ def to_json(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value made of what JSON knows: NumPy, enums, dataclasses and nan included."""
+    """Return a value as JSON-safe data.
+
+    Enums, dataclasses, NumPy arrays and other containers are converted; numbers that are not finite
+    become ``None``.
+    """
     if isinstance(value, Enum):
         return plain(value.value)
     if value is None or isinstance(value, bool | int | str):

@@ -1,4 +1,4 @@
-"""What a result depends on besides its parameters: code, libraries, interpreter."""
+"""Stamp of a result: versions of code, libraries and interpreter."""
 
 import hashlib
 import platform
@@ -11,7 +11,15 @@ _PACKAGES = ("symbolic", "dynamics", "simulations")
 
 
 def stamp(mode: str, seed: int = 0) -> dict[str, str]:
-    """Return version, commit, code, libraries, mode and seed; equal stamps, equal results."""
+    """Return the versions that a report depends on; reports with equal stamps have equal results.
+
+    Parameters
+    ----------
+    mode
+        ``"quick"``, ``"full"`` or ``"thorough"``.
+    seed
+        Root seed.
+    """
     libraries = {name: version(name) for name in ("sympy", "xarray", "matplotlib")}
     return {
         **provenance(),
@@ -25,16 +33,19 @@ def stamp(mode: str, seed: int = 0) -> dict[str, str]:
 
 @cache
 def code_fingerprint(parts: tuple[str, ...] = _PACKAGES) -> str:
-    """Return a short hash of the installed source, which also tells uncommitted changes apart.
+    """Return a hash of the installed source, 12 characters.
 
-    ``parts`` are folders, or single files, below the folder that holds the packages.
+    Parameters
+    ----------
+    parts
+        Folders or files, relative to the folder of the packages.
     """
     digest = hashlib.sha256()
     for part in parts:
         whole = ROOT / part
         files = [whole] if whole.is_file() else sorted(whole.rglob("*.py"))
         if not files:
-            raise FileNotFoundError(f"{part} is no part of the source")
+            raise FileNotFoundError(f"{part} is not part of the source")
         for path in files:
             digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dynamics import ParameterError
 from dynamics.core.parameters import declared
 from dynamics.masked import MaskedProblem
-from simulations.draws import ATTEMPTS, allowed, fields, satisfies
+from simulations.parameter_strategies import ATTEMPTS, allowed, fields, satisfies
 
 _SIZES = ("P", "kappa_c", "kappa_s")
 

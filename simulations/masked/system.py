@@ -32,8 +32,9 @@ from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked.events import find_events, projected_positions
 from dynamics.masked.partitions import partitions_from
 from dynamics.masked.population import DEFAULT_TOLERANCE, METHODS, MOVING
-from simulations.running import ROUNDING, error_of_states, relative_error
-from simulations.system import COST, Attention, Case, Quantity, System
+from simulations.case import COST, Attention, Case, Quantity
+from simulations.solver_options import ROUNDING, error_of_states, relative_error
+from simulations.system import System
 
 #: The parameters that partitions stand for.
 _EXPONENTS = ("P", "kappa_c", "kappa_s", "K")
@@ -49,12 +50,12 @@ _EXPECTATION = ("quadrature", "moving", "nodes", "samples", "seed")
 class Expectation(Parameters):
     """The expectation, what is trained, and when the area of p counts as learned."""
 
-    method: Annotated[str, Choices(*METHODS), Doc("of the expectation")] = "auto"
+    method: Annotated[str, Choices(*METHODS), Doc("method of the expectation")] = "auto"
     tolerance: Annotated[
         float | None,
         above(0),
         Unreported(),
-        Doc("of loss and gradient", default="none asked, the bound says it"),
+        Doc("tolerance of loss and gradient", default="none; see the bound"),
     ] = None
     quadrature: Annotated[
         float | None,
@@ -137,7 +138,7 @@ class Masked(System):
     estimates = MappingProxyType({"sampling": "three standard errors", "mean_field": "estimated"})
     precompile = (*System.precompile, "masked")
     problem, options = MaskedProblem, Expectation
-    usual = MappingProxyType({"P": 10**6, "kappa_c": 0.95, "kappa_s": 0.3})
+    defaults = MappingProxyType({"P": 10**6, "kappa_c": 0.95, "kappa_s": 0.3})
     outcomes, observables, derived = OUTCOMES, OBSERVABLES, DERIVED
 
     portrait = ("Phi_global", "Phi_own")
@@ -146,7 +147,7 @@ class Masked(System):
         """Return the problem; partitions give the number of patches and of clusters."""
         one_of(("z", "z_high"), values)
         if "partitions" not in values:
-            return MaskedProblem.from_values(values, self.usual)
+            return MaskedProblem.from_values(values, self.defaults)
         for name in _EXPONENTS:
             if name in values:
                 raise ParameterError(f"{name} and partitions are not allowed together")

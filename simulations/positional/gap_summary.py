@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics import Population, Problem, SlowManifold, Trajectory
-from dynamics.core.crossing import every_step, stretches
+from dynamics.core.crossing import every_step, excursions
 from simulations.positional import reference_runs as runs
 from simulations.positional.symmetric_line import critical_alpha
 
@@ -82,7 +82,7 @@ def summarize_random(problem: Problem, sparse: bool) -> GapSummary:
 def summarize(path: Trajectory, population: Population) -> GapSummary:
     """Return the summary of a run, with violations located on the dense output."""
     problem = path.problem
-    violations = stretches(path, lambda state: state.rho - state.gamma, path.resolution)
+    violations = excursions(path, lambda state: state.rho - state.gamma, path.resolution)
     return GapSummary(
         start=problem.initial_state.alpha,
         settled=SlowManifold(population).alpha(0.0, 0.0),

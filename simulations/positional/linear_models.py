@@ -1,4 +1,4 @@
-"""What is drawn in ``figures/linear_models.py``."""
+"""Errors of generalized linear models (Theorem 3.1), as datasets."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,9 @@ from dynamics.positional.baselines import linear_models as models
 from dynamics.positional.samples.data import draw_coefficients, labels_of_coefficients, sample
 from dynamics.positional.samples.partitions import contiguous
 
-_KINDS = ("ties by a coin", "ties as errors", "P[f* g <= 0]", "normal coefficients")
+#: Laws of the error: three of the model, and the limit of normal coefficients.
+_LAWS = ("ties by a coin", "ties as errors", "P[f* g <= 0]", "normal coefficients")
+#: Values of qD/C^2 at which errors are also sampled.
 _SAMPLED = (0.25, 0.5, 1.0, 2.0, 4.0)
 _IMAGES_AT_ONCE = 20_000
 
@@ -19,7 +21,23 @@ _IMAGES_AT_ONCE = 20_000
 def error_curves(
     sizes: Sequence[tuple[int, int]], ratios: tuple[float, float, int], images: int, seed: int
 ) -> xarray.Dataset:
-    """Return exact errors (size, ratio), samples of the smaller sizes, and critical ratios."""
+    """Return the errors of uniform weights against qD/C^2.
+
+    Parameters
+    ----------
+    sizes
+        Pairs (D, C).
+    ratios
+        Smallest and largest qD/C^2, and their number, on a logarithmic grid.
+    images, seed
+        Number of sampled data points up to D = 256, and root seed.
+
+    Returns
+    -------
+    xarray.Dataset
+        Exact errors ``coin`` (size, ratio), ``sampled`` errors and their ``deviation`` in standard
+        errors (size, ratio_sampled), errors at qD = C^2, and critical ratios (size).
+    """
     ratio = np.geomspace(*ratios)
     coin = np.full((len(sizes), ratio.size), np.nan)
     sampled, deviation = (np.full((len(sizes), len(_SAMPLED)), np.nan) for _ in range(2))
@@ -36,10 +54,10 @@ def error_curves(
                 sampled[row, column], deviation[row, column] = _sample_uniform(
                     Problem(D=D, C=C, q=r * C * C / D), images, rng
                 )
-        one = Problem(D=D, C=C, q=C * C / D)
-        error = models.uniform_error(one)
-        against = models.uniform_disagreement(one).literal
-        reference.append([error.coin, error.literal, against, models.gaussian_error(one)])
+        problem = Problem(D=D, C=C, q=C * C / D)
+        error = models.uniform_error(problem)
+        against = models.uniform_disagreement(problem).literal
+        reference.append([error.coin, error.literal, against, models.gaussian_error(problem)])
     names = [f"D={D}, C={C}" for D, C in sizes]
     return xarray.Dataset(
         {
@@ -64,28 +82,28 @@ def error_curves(
             "size": names,
             "ratio": ratio,
             "ratio_sampled": list(_SAMPLED),
-            "kind": list(_KINDS),
+            "kind": list(_LAWS),
         },
         attrs={"images": images, "level": models.LEVEL},
     )
 
 
 def _sample_uniform(problem: Problem, images: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the sampled error of the uniform model and its deviation in standard errors."""
-    wrong, left = 0.0, images
-    while left:
-        count = min(left, _IMAGES_AT_ONCE)
+    """Return the sampled error of uniform weights and its deviation in standard errors."""
+    wrong, remaining = 0.0, images
+    while remaining:
+        count = min(remaining, _IMAGES_AT_ONCE)
         s, y = draw_coefficients(problem, count, rng, contiguous(problem))
         margin = y * s.sum(axis=1, dtype=int)
         wrong += float(np.sum(margin < 0) + 0.5 * np.sum(margin == 0))
-        left -= count
+        remaining -= count
     exact = models.uniform_error(problem)
     variance = exact.wrong + 0.25 * exact.ties - exact.coin**2
     return wrong / images, (wrong / images - exact.coin) / math.sqrt(variance / images)
 
 
 def power_errors(set_sizes: Sequence[int], powers: Sequence[float]) -> xarray.Dataset:
-    """Return errors at q = C^k/D and D = 16 C^2 (C, k), and the k of error 1/8."""
+    """Return errors of uniform weights at q = C^k/D, D = 16 C^2 (C, k), and the k of error 1/8."""
     k = np.linspace(0.75, 3.0, 46)
 
     def error(C: int, power: float) -> float:
@@ -110,20 +128,25 @@ def power_errors(set_sizes: Sequence[int], powers: Sequence[float]) -> xarray.Da
 def best_weights(
     certified: Sequence[tuple[int, int, float]],
     searched: Sequence[tuple[int, int, float]],
-    most: int,
+    max_starts: int,
     seed: int,
 ) -> xarray.Dataset:
-    """Return errors (problem) of uniform weights and of the best ones, proved or found.
+    """Return errors (problem) of uniform weights and of the best weights.
 
-    ``most`` is the number of starts of the search, a fifth of it beyond D = 16.
+    Parameters
+    ----------
+    certified, searched
+        D, C, q of problems with a proof of optimality, and of problems with a search.
+    max_starts, seed
+        Starts of a search up to D = 16, a fifth of it beyond, and root seed.
     """
     streams = np.random.SeedSequence(seed, spawn_key=(32,)).spawn(len(searched))
     problems = [Problem(D=D, C=C, q=q) for D, C, q in (*certified, *searched)]
     best = [models.best_linear_classifier(p).error for p in problems[: len(certified)]]
     for problem, stream in zip(problems[len(certified) :], streams):
-        starts = most if problem.D <= 16 else most // 5
-        found = models.search_weights(problem, np.random.default_rng(stream), starts=starts)
-        best.append(found[0].coin)
+        starts = max_starts if problem.D <= 16 else max_starts // 5
+        result = models.search_weights(problem, np.random.default_rng(stream), starts=starts)
+        best.append(result[0].coin)
     return xarray.Dataset(
         {
             "uniform": ("problem", [models.uniform_error(p).coin for p in problems]),
@@ -138,9 +161,9 @@ def best_weights(
 def decoding_errors(
     cases: Sequence[tuple[int, int, float]], images: int, seed: int
 ) -> xarray.Dataset:
-    """Return ``P[f* g <= 0]`` of the model that decodes base 3, exact and on data points.
+    """Return ``P[f* g <= 0]`` of the model that decodes base 3, exact and on sampled data points.
 
-    The data are whole: X (N, D, d) with noise, from which the one score is computed.
+    The score is computed from sampled X (N, D, d) with noise.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(33,)))
     exact, sampled, uniform, deviation = [], [], [], []
@@ -171,7 +194,7 @@ def decoding_errors(
 def merge_datasets(
     curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
 ) -> xarray.Dataset:
-    """Return all that is drawn as one dataset."""
+    """Return the datasets of the figure as one."""
     return xarray.merge(
         [
             curves.drop_vars(["D", "C"]),

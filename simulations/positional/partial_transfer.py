@@ -99,9 +99,9 @@ def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
 
 def uniform_attention_error(problem: Problem, shares: ArrayLike) -> np.ndarray:
     """Return the exact error of uniform attention to the old sets, with ties by a coin, (n,)."""
-    kept, changed = kept_error(problem, ALPHA).coin, changed_error(problem, ALPHA).coin
+    old, new = kept_error(problem, ALPHA).coin, changed_error(problem, ALPHA).coin
     share = np.asarray(shares)
-    return np.asarray(share * kept + (1.0 - share) * changed)
+    return np.asarray(share * old + (1.0 - share) * new)
 
 
 def bayes_errors(problem: Problem, shares: ArrayLike) -> np.ndarray:

@@ -118,7 +118,7 @@ class Scan(NamedTuple):
 
 
 def scan(
-    plan: tuple[AssociationLoss, SampleNeed],
+    scans: tuple[AssociationLoss, SampleNeed],
     seed: int,
     progress: Callable[[float], None],
     scratch: Path | None = None,
@@ -128,7 +128,7 @@ def scan(
 
     Parameters
     ----------
-    plan
+    scans
         The scans, see `scan_settings`.
     seed
         Root seed.
@@ -139,7 +139,7 @@ def scan(
     known
         Windows of runs at some N that were computed elsewhere, one for each run.
     """
-    loss, need = plan
+    loss, need = scans
     first, lost = np.empty((2, len(loss.sizes), loss.runs))
     needed = np.empty((len(need.sizes), need.runs))
     cost = [N * loss.problem.D * loss.horizon for N in loss.sizes for _ in range(loss.runs)]

@@ -8,7 +8,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from dynamics import ParameterError, Problem, State
-from simulations.draws import ATTEMPTS, fields, invalid, reals, satisfies
+from simulations.parameter_strategies import ATTEMPTS, fields, invalid, reals, satisfies
 
 _LARGEST_D = 32
 

@@ -1,10 +1,10 @@
 r"""Drift of gamma - rho on the line gamma = rho, and the critical alpha at which its sign changes.
 
-Lemma 4.3 is said to imply gamma >= rho at all times. The half plane gamma >= rho is invariant as
-long as d(gamma - rho)/dt >= 0 wherever the flow meets the line gamma = rho = x. On this line all
-attention weights outside the diagonal are equal, F depends on the image only through the numbers
-of features, and given these the features of the random sets are exchangeable. Hence (derived here,
-proved in :mod:`symbolic.positional.symmetric_line`)
+According to the paper, Lemma 4.3 implies gamma >= rho at all times. The half plane gamma >= rho is
+invariant as long as d(gamma - rho)/dt >= 0 wherever the flow meets the line gamma = rho = x. There
+all attention weights outside the diagonal are equal, F depends on the image only through the
+numbers of features, and given these the features of the random sets are exchangeable. Hence
+(derived here, proved in :mod:`symbolic.positional.symmetric_line`)
 
 .. math::
    \frac{d(\gamma-\rho)}{dt}

@@ -31,8 +31,9 @@ from dynamics.positional.labelling import label_error
 from dynamics.positional.population.population import DEFAULT_TOLERANCE, METHODS
 from dynamics.positional.samples.partitions import three_valued
 from dynamics.positional.trajectory import patch_association_fails
-from simulations.running import ROUNDING, Solver, error_of_states, relative_error
-from simulations.system import COST, Attention, Case, Quantity, System
+from simulations.case import COST, Attention, Case, Quantity
+from simulations.solver_options import ROUNDING, Solver, error_of_states, relative_error
+from simulations.system import System
 
 # raised by event detection if the expectation fails there or a root is lost in rounding
 _UNLOCATED = (ArithmeticError, ValueError)
@@ -64,12 +65,12 @@ class Start(Parameters):
     ] = None
     gamma0: Annotated[float, Flag("gamma"), Doc("initial gamma"), Ticks(*evenly(-2, 2, 0.1))] = 0.0
     rho0: Annotated[float, Flag("rho"), Doc("initial rho"), Ticks(*evenly(-2, 2, 0.1))] = 0.0
-    method: Annotated[str, Choices(*METHODS), Doc("of the expectation")] = "auto"
+    method: Annotated[str, Choices(*METHODS), Doc("method of the expectation")] = "auto"
     tolerance: Annotated[
         float | None,
         above(0),
         Unreported(),
-        Doc("of loss and gradient", as_text(DEFAULT_TOLERANCE)),
+        Doc("tolerance of loss and gradient", as_text(DEFAULT_TOLERANCE)),
     ] = None
 
 
@@ -78,7 +79,10 @@ class Solution(Solver):
     """Solver options with a default horizon that does not depend on the problem."""
 
     horizon: Annotated[
-        float, above(0), Doc("final time; for gd instead of steps"), Ticks(*decades(2, 8, each=4))
+        float,
+        above(0),
+        Doc("final time; with gd, in place of steps"),
+        Ticks(*decades(2, 8, each=4)),
     ] = HORIZON
 
 
@@ -128,7 +132,7 @@ class Positional(System):
     name = "positional"
     title = "positional attention (Jelassi, Sander, Li 2022)"
     problem, options, solver = Problem, Start, Solution
-    usual = MappingProxyType({"D": 64, "C": 4, "qD": 2.0})
+    defaults = MappingProxyType({"D": 64, "C": 4, "qD": 2.0})
     outcomes, observables = OUTCOMES, OBSERVABLES
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors"})
@@ -167,9 +171,9 @@ class Positional(System):
         chosen = {name: settings[name] for name in _FINER if name in settings}
         return Population(case.problem, settings["method"], settings["tolerance"], **chosen)
 
-    def refuse_hopeless(self, case: Case, population: Risk) -> None:
+    def check_start(self, case: Case, population: Risk) -> None:
         """Raise ToleranceError also if a run needs samples that were not requested and is slow."""
-        super().refuse_hopeless(case, population)
+        super().check_start(case, population)
         population = cast(Population, population)
         if population.method != "sampling" or case.settings["method"] == "sampling":
             return
@@ -235,9 +239,9 @@ class Positional(System):
         self, conjecture: str, box: str, precision: int, progress: Callable[[float], None] | None
     ) -> tuple[dict[str, Any], str]:
         """Prove or refute gamma >= rho on a box; return the certificate as data and as text."""
-        from simulations.positional.invariance.answer import answer
+        from simulations.positional.invariance.certified import certify_conjecture
 
-        return answer(conjecture, box, precision, progress)
+        return certify_conjecture(conjecture, box, precision, progress)
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return the observables at the records of a run; test errors if they were computed."""

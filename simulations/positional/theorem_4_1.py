@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics import Population, Problem, State, Trajectory, gradient_flow
-from dynamics.core.crossing import Stretch, stretches
+from dynamics.core.crossing import Excursion, excursions
 from dynamics.positional.labelling import label_error
 from dynamics.positional.trajectory import patch_association_fails
 from simulations.positional import reference_runs as runs
@@ -159,7 +159,7 @@ def conclusions_at_horizons(path: Trajectory, population: Population) -> dict[in
     return {power: conclusions(path, population, time) for power, time in times.items()}
 
 
-def without_association(path: Trajectory) -> list[Stretch]:
+def without_association(path: Trajectory) -> list[Excursion]:
     """Return the intervals t > 0 on which patch association fails by more than the resolution."""
     beta = path.problem.beta
-    return stretches(path, lambda state: state.rho - min(beta, state.gamma), path.resolution)
+    return excursions(path, lambda state: state.rho - min(beta, state.gamma), path.resolution)

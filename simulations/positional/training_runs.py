@@ -20,9 +20,9 @@ from dynamics.positional.samples import (
     HeldOut,
     History,
     TrainingResult,
-    at_random,
     contiguous,
     random_feature,
+    random_partition,
     sample,
     squares,
     train,
@@ -154,7 +154,7 @@ SOURCE = (
 
 
 def settings(quick: bool, thorough: bool = False) -> dict[str, tuple[Setting, int]]:
-    """Return the settings of Theorem 4.2 and Figure 4 by name, with the number of runs of each.
+    """Return a mapping from name to setting and number of runs, for Theorem 4.2 and Figure 4.
 
     `SOURCE` states the origin of the public ones.
     """
@@ -282,7 +282,8 @@ def _tested(
     error = np.array([rate.error for rate in rates])
     columns = {field.name: getattr(every, field.name) for field in fields(every)}
     columns = {name: None if name in "Av" else column[chosen] for name, column in columns.items()}
-    columns |= {"test_error": error, "disagreement": np.array([one.disagreement for one in rates])}
+    disagreement = np.array([rate.disagreement for rate in rates])
+    columns |= {"test_error": error, "disagreement": disagreement}
     return Training(
         History(**columns),
         result.A,
@@ -338,7 +339,7 @@ def first_below(
 
 def _partition(setting: Setting, rng: np.random.Generator) -> np.ndarray:
     if setting.sets == "random":
-        return at_random(setting.problem, rng)
+        return random_partition(setting.problem, rng)
     return (squares if setting.sets == "squares" else contiguous)(setting.problem)
 
 

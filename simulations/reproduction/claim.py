@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,8 +16,19 @@ if TYPE_CHECKING:
     import xarray
 
 T = TypeVar("T")
-#: A finding has at most so many characters.
+#: Largest number of characters of a finding.
 FINDING = 120
+#: Texts of a claim, in the order of a record.
+TEXTS = (
+    "place",
+    "statement",
+    "method",
+    "criterion",
+    "quick_note",
+    "thorough_note",
+    "assumptions",
+    "amended",
+)
 
 
 @dataclass(frozen=True)
@@ -122,8 +133,8 @@ class Context:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimText:
-    """What is stated, and how it is tested.
+class Claim:
+    """A statement of a paper and its test.
 
     Attributes
     ----------
@@ -133,45 +144,6 @@ class ClaimText:
         Where the paper states it, and what it states, in one or two sentences.
     method
         What is measured, in one sentence.
-    criterion
-        What decides the verdict and where its thresholds come from: written from the statement,
-        before the run.
-    quick_note, thorough_note
-        How ``--quick`` differs from the full run, and what ``--thorough`` adds; empty where it
-        changes nothing.
-    assumptions
-        What the measurement relies on.
-    amended
-        What was changed in criterion, horizon or rates after a run had been seen, and why; empty
-        where nothing was.
-    paper
-        Where the statement comes from; the registry fills it in.
-    """
-
-    id: str
-    place: str
-    statement: str
-    method: str
-    criterion: str = ""
-    quick_note: str = ""
-    thorough_note: str = ""
-    assumptions: str = ""
-    amended: str = ""
-    paper: Paper | None = None
-
-    def texts(self) -> dict[str, str]:
-        """Return the texts by name, such as ``"statement"``; the paper by its name."""
-        names = [entry.name for entry in fields(ClaimText) if entry.name not in ("id", "paper")]
-        paper = self.paper.name if self.paper else ""
-        return {"claim": self.id, "paper": paper} | {name: getattr(self, name) for name in names}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim(ClaimText):
-    """A statement of a paper and its test.
-
-    Attributes
-    ----------
     tables
         Layout and predicates of each table that ``measure`` returns.
     measure
@@ -183,23 +155,50 @@ class Claim(ClaimText):
         ``headline``. It must be true whatever they are: counts and numbers, no conclusions.
     tolerance
         Threshold behind the verdict; ``None`` where there is more than one, or none.
+    criterion
+        What decides the verdict and where its thresholds come from: written from the statement,
+        before the run.
+    quick_note, thorough_note
+        How ``--quick`` differs from the full run, and what ``--thorough`` adds; empty where it
+        changes nothing.
+    assumptions
+        What the measurement relies on.
+    amended
+        What was changed in criterion, horizon or rates after a run had been seen, and why; empty
+        where nothing was.
     group
         Claims of one group share cached runs and are run by one process.
     alone_if_quick
         Whether another process runs the quick version nevertheless: where repeating its share of
         the runs takes less than waiting for the others.
-    module
-        Module whose constant ``CLAIM`` it is; the registry fills it in.
+    paper, module
+        Where the statement comes from, and the module whose constant ``CLAIM`` it is; the registry
+        fills them in.
     """
 
+    id: str
+    place: str
+    statement: str
+    method: str
     tables: Mapping[str, Table]
     measure: Callable[[Context], Measurement]
     headline: Callable[[Tables], Mapping[str, Any]]
     finding: str
     tolerance: float | None = None
+    criterion: str = ""
+    quick_note: str = ""
+    thorough_note: str = ""
+    assumptions: str = ""
+    amended: str = ""
     group: str = ""
     alone_if_quick: bool = False
+    paper: Paper | None = None
     module: str = ""
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts by name, such as ``"statement"``; the paper by its name."""
+        paper = self.paper.name if self.paper else ""
+        return {"claim": self.id, "paper": paper} | {name: getattr(self, name) for name in TEXTS}
 
     def __reduce__(self) -> Any:
         """Pickle a claim of the registry by its module: its predicates are often lambdas."""
@@ -276,7 +275,7 @@ class Result:
         return rows
 
     def numbers(self) -> list[dict[str, Any]]:
-        """Return each measured number: name, label, place, value and unit."""
+        """Return each measured number: name, label, index, value and unit."""
         return [
             {
                 "name": name,

@@ -8,7 +8,10 @@ claim in ``claims/ID.json`` with the digests of its figures and data, and the ma
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,6 @@ from simulations.files.store import (
     write_dataset,
     write_record,
 )
-from simulations.reproduction.tables import as_csv, csv_name
 
 _CHECKPOINT = ".npz"
 
@@ -242,3 +244,17 @@ def _rejection(path: Path, old: dict[str, str], new: dict[str, str]) -> str:
     if old.get("mode") != new.get("mode"):
         what = f"a {old.get('mode')} run while this one is {new['mode']}"
     return f"{path} holds {what}: choose another --out, or replace it with --force"
+
+
+def csv_name(claim: str, table: str) -> str:
+    """Return the file name of a claim's table."""
+    return f"{claim}-{re.sub('[^A-Za-z0-9]+', '-', table)}.csv"
+
+
+def as_csv(table: Mapping[str, Any]) -> str:
+    """Return a table of a record as CSV; a missing number is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*table["index"], *(column["name"] for column in table["columns"])])
+    writer.writerows([*row["at"].values(), *row["values"]] for row in table["rows"])
+    return text.getvalue()

@@ -52,14 +52,6 @@ def cells(name: str, interval: Iterable[float]) -> dict[str, float]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), finite))
 
 
-def in_text(values: Sequence[float] | np.ndarray, digits: str = ".2f") -> str:
-    """Return mean and interval such as ``0.75 (0.66 to 0.84)``, the mean alone of one value."""
-    if len(values) < 2:
-        return format(float(np.mean(values)), digits)
-    mean, low, high = mean_of(values)
-    return f"{mean:{digits}} ({low:{digits}} to {high:{digits}})"
-
-
 def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:
     """Return the slope of the mean over runs against ``x`` on logarithmic scales, y (n, runs).
 

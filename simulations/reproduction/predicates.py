@@ -166,3 +166,20 @@ class CheckedTable:
 
 #: The checked tables of a claim.
 Tables = Mapping[str, CheckedTable]
+
+
+#: Counts of the parts of a statement; the statement fails if every part is absent.
+PARTS = Table(
+    index=(),
+    columns={
+        "shown": Column("parts shown"),
+        "absent": Column("parts absent"),
+        "parts": Column("parts"),
+    },
+    strict={"not every part is absent": lambda t: t.absent < t.parts},
+)
+
+
+def parts(shown: pd.Series[bool], absent: pd.Series[bool]) -> pd.DataFrame:
+    """Return the table `PARTS`, given whether each part is shown, and whether it is absent."""
+    return PARTS.frame([{"shown": shown.sum(), "absent": absent.sum(), "parts": len(shown)}])

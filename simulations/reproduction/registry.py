@@ -32,8 +32,8 @@ def load(claim_id: str) -> Claim:
         if claim_id in package.CLAIMS:
             module = f"{package.__name__}.{package.CLAIMS[claim_id]}"
             paper = _paper(theory, package, claim_id)
-            claim: Claim = replace(import_module(module).CLAIM, paper=paper)
-            return replace(claim, module=module) if isinstance(claim, Claim) else claim
+            claim: Claim = import_module(module).CLAIM
+            return replace(claim, paper=paper, module=module)
     raise KeyError(claim_id)
 
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from simulations.files.store import write_bytes, write_json
 from simulations.reproduction.claim import Claim
-from simulations.reproduction.folder import ReportFolder
-from simulations.reproduction.tables import csv_name, tables
-from simulations.reproduction.typeset import first_sentence, points, short, typeset
+from simulations.reproduction.folder import ReportFolder, csv_name
+from simulations.reproduction.typeset import first_sentence, short, typeset
 
 if TYPE_CHECKING:
     import jinja2
@@ -94,10 +93,10 @@ def _template() -> jinja2.Template:
     )
     environment.filters |= {
         "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
-        "finding": finding, "rest": _rest, "typeset": typeset, "alt": _alt, "short": short,
+        "typeset": typeset, "alt": _alt, "short": short,
     }  # fmt: skip
     environment.globals |= {"meaning": MEANING, "trust": _NOTES, "open": _OPEN}
-    environment.globals |= {"tables": tables, "csv_name": csv_name, "zip": zip}
+    environment.globals |= {"csv_name": csv_name, "zip": zip}
     return environment.get_template("report.html")
 
 
@@ -117,18 +116,6 @@ def _in_page(folder: ReportFolder, entries: Iterable[Mapping[str, Any]]) -> dict
         + base64.b64encode(folder.bytes_of(folder.image_path(name))).decode("ascii")
         for name in _names(entries)
     }
-
-
-def finding(entry: Mapping[str, Any]) -> str:
-    """Return in one sentence what a claim found; the first of its summary where none was given."""
-    return entry.get("finding") or short(entry["summary"])
-
-
-def _rest(entry: Mapping[str, Any]) -> list[str]:
-    """Return what a summary says beside the finding."""
-    if "predicates" in entry:
-        return []
-    return [point for point in points(entry["summary"]) if point != finding(entry)]
 
 
 def _alt(figure: Mapping[str, Any]) -> str:

@@ -14,7 +14,6 @@ from simulations.display import Display
 from simulations.files.as_json import plain
 from simulations.reproduction.claim import Claim, Context, Figure, Result, SkipClaim
 from simulations.reproduction.folder import ReportFolder
-from simulations.reproduction.outcome import Outcome
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.record import without_folders
 from simulations.reproduction.report import write_report
@@ -140,7 +139,7 @@ class _Run:
     def _count(self, record: dict[str, Any], *, kept: bool) -> None:
         ended = self.result.failed if "error" in record else self.result.finished
         ended.append(record["claim"])
-        self.display.finish(record, kept=kept)
+        self.display.finish(record, reused=kept)
 
 
 def measure(
@@ -159,8 +158,8 @@ def measure(
         warnings.simplefilter("default", RuntimeWarning)
         try:
             result = claim.run(context)
-            record.update(_findings(claim, result))
-            figures = [_drawn(figure, record) for figure in _figures(result)]
+            record.update(_findings(result))
+            figures = [_drawn(figure, record) for figure in result.measured.figures]
         except SkipClaim as reason:
             record |= _skipped(str(reason))
         except Exception as failure:
@@ -191,40 +190,10 @@ def _closing(seconds: float, messages: list[str]) -> dict[str, Any]:
     return {"warnings": messages, "seconds": round(seconds, 3), "date": now}
 
 
-def _findings(claim: Claim, result: Result | Outcome) -> dict[str, Any]:
-    drawn = [
-        {
-            "name": figure.name,
-            "title": figure.title,
-            "caption": figure.caption,
-            "image": f"figures/{figure.name}.png",
-            "data": f"data/{figure.name}.nc",
-        }
-        for figure in _figures(result)
-    ]
-    values = _of_outcome(claim, result) if isinstance(result, Outcome) else _of(result)
-    return {**plain(values), "figures": drawn}
-
-
-def _figures(result: Result | Outcome) -> tuple[Figure, ...]:
-    return result.figures if isinstance(result, Outcome) else result.measured.figures
-
-
-def _skipped(reason: str) -> dict[str, Any]:
-    return {
-        "verdict": Verdict.SKIPPED,
-        "finding": reason,
-        "summary": reason,
-        "measured": [],
-        "tolerance": None,
-        "parameters": {},
-        "figures": [],
-    }
-
-
-def _of(result: Result) -> dict[str, Any]:
+def _findings(result: Result) -> dict[str, Any]:
+    """Return the part of a record that depends on the measurement."""
     predicates = result.predicates()
-    return {
+    values = {
         "verdict": result.verdict,
         "finding": result.finding,
         "headline": result.headline,
@@ -237,17 +206,30 @@ def _of(result: Result) -> dict[str, Any]:
         "tolerance": result.claim.tolerance,
         "parameters": result.measured.settings,
     }
+    figures = [
+        {
+            "name": figure.name,
+            "title": figure.title,
+            "caption": figure.caption,
+            "image": f"figures/{figure.name}.png",
+            "data": f"data/{figure.name}.nc",
+        }
+        for figure in result.measured.figures
+    ]
+    return {**plain(values), "figures": figures}
 
 
-def _of_outcome(claim: Any, outcome: Outcome) -> dict[str, Any]:
-    measured = outcome.verdict is not Verdict.SKIPPED
+def _skipped(reason: str) -> dict[str, Any]:
     return {
-        "verdict": outcome.verdict,
-        "measured": outcome.measured,
-        "tolerance": outcome.tolerance,
-        "parameters": outcome.parameters,
-        "summary": outcome.summary,
-        "finding": claim.finding(outcome) if claim.finding and measured else "",
+        "verdict": Verdict.SKIPPED,
+        "finding": reason,
+        "summary": reason,
+        "predicates": [],
+        "measured": [],
+        "tables": [],
+        "tolerance": None,
+        "parameters": {},
+        "figures": [],
     }
 
 

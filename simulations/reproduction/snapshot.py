@@ -20,16 +20,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from simulations.reproduction.claim import ClaimText
+from simulations.reproduction.claim import TEXTS, Claim
 
-#: Texts in the snapshot.
-_TEXTS = (
-    "place", "statement", "method", "criterion", "quick_note", "thorough_note", "assumptions",
-    "amended",
-)  # fmt: skip
 Record = Mapping[str, Any]
 
 
@@ -75,9 +69,9 @@ def merged(snapshot: Mapping[str, Any], records: Iterable[Record]) -> dict[str, 
     return entries
 
 
-def texts_of(claim: ClaimText) -> dict[str, str]:
+def texts_of(claim: Claim) -> dict[str, str]:
     """Return what the snapshot stores of a claim's texts: those that are not empty."""
-    return {name: text for name, text in claim.texts().items() if text and name in _TEXTS}
+    return {name: text for name, text in claim.texts().items() if text and name in TEXTS}
 
 
 def _results(entry: Record) -> dict[str, Any]:

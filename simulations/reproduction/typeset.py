@@ -44,7 +44,7 @@ def points(text: str) -> list[str]:
 
 def _begun(text: str) -> str:
     """Return a text with its first letter as at a beginning: gamma stays gamma."""
-    return text[0].upper() + text[1:] if pieces(text)[0].kind == "words" else text
+    return text[0].upper() + text[1:] if pieces(text)[0].category == "words" else text
 
 
 def _cut(text: str, marks: str) -> list[str]:
@@ -79,27 +79,29 @@ def typeset(text: str) -> Markup:
 
     tags = {"code": "code", "emphasis": "em"}
     found, rest = Markup(), pieces(text)
-    for number, (kind, source, shown) in enumerate(rest):
+    for number, (category, source, shown) in enumerate(rest):
         before = rest[number - 1] if number else None
         after = rest[number + 1] if number + 1 < len(rest) else None
-        if kind == "math":
+        if category == "math":
             opening = _edge(_BEFORE, before)
             found += _formula(shown, source, opening, _edge(_AFTER, after))
-        elif kind == "words":
-            if before is not None and before.kind == "math":
+        elif category == "words":
+            if before is not None and before.category == "math":
                 source = _AFTER.sub("", source)
-            if after is not None and after.kind == "math":
+            if after is not None and after.category == "math":
                 source = _BEFORE.sub("", source)
             found += escape(source)
         else:
-            found += Markup("<{0}>{1}</{0}>").format(tags[kind], shown)
+            found += Markup("<{0}>{1}</{0}>").format(tags[category], shown)
     return found
 
 
 def _edge(pattern: re.Pattern[str], piece: Piece | None) -> str:
     """Return the part of neighbouring words that stands at a formula."""
-    found = pattern.search(piece.source) if piece is not None and piece.kind == "words" else None
-    return found.group() if found else ""
+    if piece is None or piece.category != "words":
+        return ""
+    match = pattern.search(piece.source)
+    return match.group() if match else ""
 
 
 def _formula(latex: str, source: str, opening: str, closing: str) -> Markup:

@@ -1,4 +1,4 @@
-"""Regime maps of the shallow transformer: where attention ends, and how long learning takes."""
+"""Regime maps of the shallow transformer: final attention and learning time."""
 
 from simulations.maps import Map, Sweep
 

@@ -1,4 +1,4 @@
-"""Starts and runs that the claims share: random weights, descent until a loss, runs in threads."""
+"""Initial weights and runs of the claims: descent until a loss is reached, runs in threads."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -12,14 +12,14 @@ from dynamics.shallow import CountTraining, ShallowProblem, train_on_counts, tra
 from dynamics.shallow.data import Cells, cells
 from dynamics.shallow.tokens import Tokens, TokenTraining
 
-#: The kernels hold no lock of the interpreter.
+#: Threads of `map_in_threads`; the kernels release the interpreter lock.
 _THREADS = 2
 _RESAMPLED = 400
-_RECORDS = 40  # a stretch of steps of `descend`
+_RECORDS = 40  # of the first segment of `descend`
 
 
-def side_by_side(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """Return what a function gives for each item, in their order, computed in threads."""
+def map_in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """Return the value of a function for each item, in order, computed in parallel threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(function, items))
 
@@ -31,10 +31,22 @@ def random_start(
     sigma: float = 0.0,
     delta: float = 0.0,
 ) -> dict[str, Any]:
-    """Return weights with W_O of independent normal entries of deviation ``problem.xi``.
+    """Return initial weights with a random W_O.
 
-    V, K and Q are those of the symmetric start; ``sigma`` and ``delta`` add normal matrices of
-    deviation sigma / sqrt M to V and delta / sqrt M to K and Q (norms of about 2 sigma, 2 delta).
+    Parameters
+    ----------
+    problem
+        Constants; ``xi`` is the standard deviation of the independent normal entries of W_O.
+    rng
+        Random generator.
+    sigma, delta
+        Normal matrices of standard deviation sigma / sqrt M and delta / sqrt M are added to the
+        symmetric V and to the symmetric K and Q. Their norms are about 2 sigma and 2 delta.
+
+    Returns
+    -------
+    dict
+        W_O (m, M), V, K, Q (M, M) and a (m,), the arguments of `train_on_counts`.
     """
     M, m = problem.M, problem.neurons
     _, V, K, Q = problem.layout.unpack(problem.initial_state)
@@ -48,10 +60,10 @@ def random_start(
 
 
 def token_start(problem: ShallowProblem, rng: np.random.Generator) -> dict[str, Any]:
-    """Return a start on tokens of dimension 2M, as `draw_tokens` makes them.
+    """Return initial weights for tokens of dimension 2M (`draw_tokens`).
 
-    W_O as in `random_start`; W_V, W_K and W_Q are multiples of the identity of all dimensions, so
-    that noise outside the span of the patterns passes through them as well.
+    W_O is random as in `random_start`. W_V, W_K and W_Q are multiples of the identity in all
+    dimensions, so that they transmit noise outside the span of the patterns too.
     """
     m, d = problem.neurons, 2 * problem.M
     V, K = (scale * np.eye(d) for scale in (problem.value_scale, math.sqrt(problem.key_query)))
@@ -61,7 +73,19 @@ def token_start(problem: ShallowProblem, rng: np.random.Generator) -> dict[str, 
 
 @dataclass(frozen=True)
 class Descent:
-    """Descent until a loss: flow time (nan: not reached), curves by time, weights at the end."""
+    """Descent until a loss is reached.
+
+    Attributes
+    ----------
+    reached
+        Flow time at which the loss is reached; NaN if it is not.
+    time, hinge, attention
+        Records: flow time, hinge loss, attention on relevant tokens, (n,).
+    test_error
+        Test error at the end.
+    weights
+        Weights at the end.
+    """
 
     reached: float
     time: np.ndarray
@@ -83,35 +107,54 @@ def descend(
 ) -> Descent:
     """Run full-batch descent on all cells until the mean hinge loss falls below a level.
 
-    ``weights`` are relative weights of the cells, such as the multinomial counts of a training
-    set; ``None``: their chances, the population. At most ``most`` steps, in stretches that double,
-    each with some tens of records; the moment is located between two of them.
-    """
-    every = cells(problem) if population is None else population
-    data = every.counts, every.labels
-    share = every.chance if weights is None else weights
+    The steps are made in segments of doubling length, each with some tens of records, and the time
+    at which the level is reached is located between two records.
 
-    def go(now: dict[str, np.ndarray], steps: int) -> tuple[CountTraining, dict[str, np.ndarray]]:
+    Parameters
+    ----------
+    problem
+        Constants.
+    start
+        Initial weights.
+    eta
+        Learning rate.
+    hinge
+        Level of the loss.
+    weights
+        Relative weights of the cells, such as the multinomial counts of a training set. The
+        default are their probabilities, for descent on the population.
+    most
+        Largest number of steps.
+    population
+        All cells; the default computes them.
+    """
+    samples = cells(problem) if population is None else population
+    data = samples.counts, samples.labels
+    sample_weights = samples.chance if weights is None else weights
+
+    def train(
+        current: dict[str, np.ndarray], steps: int
+    ) -> tuple[CountTraining, dict[str, np.ndarray]]:
         run = train_on_counts(
             *data,
-            **now,
+            **current,
             steps=steps,
             learning_rate=eta,
-            queried=every.queried,
-            weights=share,
+            queried=samples.queried,
+            weights=sample_weights,
             learning_rate_KQ=eta * problem.attention_rate,
             attention=problem.attention != "none",
             train_value=problem.train_value,
             test=data,
             records=np.linspace(0, steps, _RECORDS + 1).astype(int).tolist(),
         )
-        return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": now["a"]}
+        return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": current["a"]}
 
-    now, curves = start, list[tuple[float, float, float]]()
+    current, curves = start, list[tuple[float, float, float]]()
     done, length = 0, _RECORDS
     while True:
-        length, before = min(length, most - done), now
-        run, now = go(before, length)
+        length, before = min(length, most - done), current
+        run, current = train(before, length)
         past = run.history
         rows = zip(((done + past.step) * eta).tolist(), past.hinge, past.attention)
         curves += list(rows)[1 if curves else 0 :]
@@ -121,19 +164,19 @@ def descend(
         length *= 2
     reached = math.nan
     below = np.flatnonzero(past.hinge < hinge)
-    if below.size:  # again, step by step between two records
+    if below.size:  # repeat the interval between the two records with a record at each step
         first, last = past.step[max(int(below[0]) - 1, 0)], past.step[below[0]]
-        fine = go(go(before, int(first))[1], int(last - first))[0].history
+        fine = train(train(before, int(first))[1], int(last - first))[0].history
         end = max(int(np.flatnonzero(fine.hinge < hinge)[0]), 1)
         pair = slice(end - 1, end + 1)
         step = np.interp(-hinge, -fine.hinge[pair], fine.step[pair])
         reached = float((done - length + first + step) * eta)
     time, losses, attention = np.array(curves).T
-    return Descent(reached, time, losses, attention, float(past.test_error[-1]), now)
+    return Descent(reached, time, losses, attention, float(past.test_error[-1]), current)
 
 
 def symmetric_start(problem: ShallowProblem) -> dict[str, np.ndarray]:
-    """Return the symmetric start with all neurons written out."""
+    """Return the symmetric initial weights of all neurons."""
     state = problem.initial_state
     W, a = problem.all_neurons(state)
     _, V, K, Q = problem.matrices(state)
@@ -149,16 +192,17 @@ def train_until(
     population: Cells,
     most: int = 20_000,
 ) -> tuple[float, float]:
-    """Return the test error and the hinge loss of training until that loss is below a level.
+    """Train until the hinge loss is below a level; return the test error and the hinge loss.
 
-    As `descend`, but looks at the loss after stretches a quarter longer each, and keeps no curve.
+    Unlike `descend` this tests the loss only at the end of segments, each a quarter longer than
+    the last one, and records no curves. The parameters are the same.
     """
     data = population.counts, population.labels
 
-    def go(now: dict[str, Any], steps: int) -> CountTraining:
+    def train(current: dict[str, Any], steps: int) -> CountTraining:
         return train_on_counts(
             *data,
-            **now,
+            **current,
             steps=steps,
             learning_rate=eta,
             weights=weights,
@@ -167,7 +211,7 @@ def train_until(
             train_value=problem.train_value,
         )
 
-    run, _ = _stretches(go, start, ("W_O", "V", "K", "Q"), hinge, most)
+    run, _ = _train_in_segments(train, start, ("W_O", "V", "K", "Q"), hinge, most)
     wrong = np.asarray(population.labels * run.F <= 0.0)
     return float(population.chance @ wrong), run.hinge
 
@@ -181,12 +225,12 @@ def train_tokens_until(
     test: Tokens,
     most: int = 2_000,
 ) -> float:
-    """Return the test error of training on noisy tokens as `train_until` does on counts."""
+    """Train on noisy tokens as `train_until` on counts; return the error on other tokens."""
 
-    def go(now: dict[str, Any], steps: int) -> TokenTraining:
+    def train(current: dict[str, Any], steps: int) -> TokenTraining:
         return train_on_tokens(
             tokens,
-            **now,
+            **current,
             steps=steps,
             learning_rate=eta,
             learning_rate_KQ=eta * problem.attention_rate,
@@ -194,43 +238,60 @@ def train_tokens_until(
             train_value=problem.train_value,
         )
 
-    _, end = _stretches(go, start, ("W_O", "W_V", "W_K", "W_Q"), hinge, most)
+    _, end = _train_in_segments(train, start, ("W_O", "W_V", "W_K", "W_Q"), hinge, most)
     attend = problem.attention != "none"
     F = train_on_tokens(test, **end, steps=0, attention=attend).F
     return float(np.mean(test.labels * F <= 0.0))
 
 
-def _stretches(
-    go: Callable[[dict[str, Any], int], Any],
+def _train_in_segments(
+    train: Callable[[dict[str, Any], int], Any],
     start: dict[str, Any],
     names: tuple[str, ...],
     hinge: float,
     most: int,
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the last stretch of a training until its loss is below a level, and its weights."""
-    now, done, length = start, 0, 5
+    """Train until the loss is below a level; return the last segment and the final weights."""
+    current, done, length = start, 0, 5
     while True:
-        run = go(now, min(length, most - done))
+        run = train(current, min(length, most - done))
         done += length
-        now = {name: getattr(run, name) for name in names} | {"a": start["a"]}
+        current = {name: getattr(run, name) for name in names} | {"a": start["a"]}
         if run.hinge < hinge or done >= most or not math.isfinite(run.hinge):
-            return run, now
+            return run, current
         length = max(length + 1, round(1.25 * length))
 
 
 def half_of_sets(
     suffices: Callable[[tuple[int, int]], bool], seeds: int, root: int, most: int = 2**22
 ) -> tuple[float, np.ndarray]:
-    """Return N from which half of the training sets suffice, and its values over resampled seeds.
+    """Return the number of samples N from which half of the training sets suffice.
 
-    ``suffices`` tells it of a number of samples and a seed. N doubles until all but a fifth
-    suffice, at most up to ``most``, and halves until at most a fifth do. A seed that is drawn again
-    brings all its sizes.
+    N doubles until at least four fifths of the sets suffice, and halves until at most one fifth
+    does.
+
+    Parameters
+    ----------
+    suffices
+        Returns whether the training set of a given size and seed suffices.
+    seeds
+        Number of seeds.
+    root
+        Seed of the bootstrap, which resamples seeds with all of their sizes.
+    most
+        Largest N.
+
+    Returns
+    -------
+    float
+        N, interpolated.
+    ndarray
+        N of resampled seeds, (400,).
     """
     table: dict[int, np.ndarray] = {}
 
     def share(size: int) -> float:
-        table[size] = np.array(side_by_side(suffices, [(size, seed) for seed in range(seeds)]))
+        table[size] = np.array(map_in_threads(suffices, [(size, seed) for seed in range(seeds)]))
         return float(table[size].mean())
 
     first = size = min(32, most)
@@ -241,14 +302,17 @@ def half_of_sets(
         size //= 2
         share(size)
     sizes = sorted(table)
-    won = np.array([table[size] for size in sizes], float)
-    drawn = np.random.default_rng(root).integers(0, seeds, (_RESAMPLED, seeds))
-    again = [half_passed(sizes, won[:, chosen].mean(axis=1)) for chosen in drawn]
-    return half_passed(sizes, won.mean(axis=1)), np.array(again)
+    passed = np.array([table[size] for size in sizes], float)
+    resamples = np.random.default_rng(root).integers(0, seeds, (_RESAMPLED, seeds))
+    resampled = [half_passed(sizes, passed[:, chosen].mean(axis=1)) for chosen in resamples]
+    return half_passed(sizes, passed.mean(axis=1)), np.array(resampled)
 
 
 def half_passed(sizes: list[int], shares: np.ndarray) -> float:
-    """Return where a share, made to rise, passes one half; the end of the range if it does not."""
+    """Return the size at which the running maximum of shares passes one half.
+
+    It is interpolated on a logarithmic scale; it is an end of the range if there is no passage.
+    """
     rising = np.maximum.accumulate(shares)
     above = int(np.argmax(rising >= 0.5)) if rising[-1] >= 0.5 else len(sizes) - 1
     if above == 0 or rising[-1] < 0.5:

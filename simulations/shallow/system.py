@@ -1,7 +1,7 @@
-"""The shallow vision transformer (Li, Wang, Liu, Chen 2023) as a system: its population descent.
+"""The shallow vision transformer (Li, Wang, Liu, Chen 2023) as a system: population descent.
 
-Observables are those of one symmetric state: attention on label-relevant tokens, margins yF, and
-the two numbers of the theory of concentration, the logit of an irrelevant query and the gap.
+Observables of a symmetric state are the attention on label-relevant tokens, margins yF, and the
+two numbers of the theory of concentration, the logit of an irrelevant query and the gap.
 """
 
 import math
@@ -26,29 +26,39 @@ from dynamics.core.parameters import Parameters
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 from dynamics.shallow import ShallowPopulation, ShallowProblem, ShallowTrajectory
-from simulations.running import ROUNDING, Solver, error_of_states, relative_error
-from simulations.system import COST, Attention, Case, Quantity, System
+from simulations.case import COST, Attention, Case, Quantity
+from simulations.solver_options import ROUNDING, Solver, error_of_states, relative_error
+from simulations.system import System
 
-#: The setting of the slides' figure of attention against iterations, in the symmetric start.
-SLIDES: Mapping[str, Any] = MappingProxyType({
-    "M": 5, "L": 60, "alpha_relevant": 0.5, "alpha_confusion": 0.05, "neurons": 100,
-    "overlap": 0.5, "attention_rate": 30.0, "xi": 0.1,
-})  # fmt: skip
+#: The setting of the figure of attention against iterations in the authors' slides, with the
+#: symmetric initial state.
+SLIDES: Mapping[str, Any] = MappingProxyType(
+    {
+        "M": 5,
+        "L": 60,
+        "alpha_relevant": 0.5,
+        "alpha_confusion": 0.05,
+        "neurons": 100,
+        "overlap": 0.5,
+        "attention_rate": 30.0,
+        "xi": 0.1,
+    }
+)
 _RATE, _STEPS = 0.12, 100
 
 
 @dataclass(frozen=True, slots=True)
 class Goal(Parameters):
-    """What counts as learned."""
+    """Criterion of learning."""
 
     margin: Annotated[
-        float, above(0), below(1), Unreported(), Doc("mean of yF that counts as learned")
+        float, above(0), below(1), Unreported(), Doc("mean of yF at which learning is complete")
     ] = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Descent(Solver):
-    """The solver: descent unless the flow is chosen."""
+    """Solver options; the default is descent."""
 
     solver: Annotated[
         str,
@@ -60,35 +70,41 @@ class Descent(Solver):
         ),
     ] = "gd"
     horizon: Annotated[
-        float | None, above(0), Doc("final time; for gd instead of steps", f"{_RATE * _STEPS:g}")
+        float | None, above(0), Doc("final time; with gd, in place of steps", f"{_RATE * _STEPS:g}")
     ] = None
     learning_rate: Annotated[
-        float | None, above(0), Doc("eta of gd", f"{_RATE}"), Ticks(*decades(-2, 0))
+        float | None, above(0), Doc("learning rate eta of gd", f"{_RATE}"), Ticks(*decades(-2, 0))
     ] = None
     steps: Annotated[
-        int | None, at_least(1), Doc("of gd", f"{_STEPS}"), Ticks(20, 50, 100, 200, 500, 1000, 2000)
+        int | None,
+        at_least(1),
+        Doc("number of steps of gd", f"{_STEPS}"),
+        Ticks(20, 50, 100, 200, 500, 1000, 2000),
     ] = None
 
     descent: ClassVar[tuple[float, int]] = (_RATE, _STEPS)
 
 
 OUTCOMES = (
-    Quantity("time_to_margin", "the mean of yF exceeds the margin asked for", "time"),
+    Quantity("time_to_margin", "the mean of yF exceeds the requested margin", "time"),
     Quantity("time", "time reached", "time"),
     Quantity("attention", "final attention on relevant tokens"),
     Quantity("attention_share", "final attention over the plateau alpha_*/(alpha_* + alpha_#)"),
-    Quantity("wrong_attractor", "1 if no sample is wrong at the end but attention is nearer to its "
-             "start than to the plateau, else 0"),
+    Quantity(
+        "wrong_attractor",
+        "1 if no sample is wrong at the end but attention is nearer to its initial value than to "
+        "the plateau, else 0",
+    ),
     Quantity("loss", "final hinge loss"),
     Quantity("test_error", "final P[yF <= 0]"),
     Quantity("margin_reached", "final mean of yF"),
     Quantity("least_margin", "final minimum of yF over samples"),
     Quantity("logit", "final logit of relevant over irrelevant keys of an irrelevant query"),
-    Quantity("gap", "final output on the relevant pattern less that on an irrelevant one"),
+    Quantity("gap", "final output on the relevant pattern minus that on an irrelevant one"),
     Quantity("bound", "rounding of the final loss"),
     Quantity("worst loss non-increasing", "largest violation of 'loss non-increasing'"),
     *COST,
-)  # fmt: skip
+)
 OBSERVABLES = (
     Quantity("time", "learning rate x steps", "time"),
     Quantity("attention", "attention on relevant tokens, mean over queries"),
@@ -96,21 +112,21 @@ OBSERVABLES = (
     Quantity("test_error", "P[yF <= 0]"),
     Quantity("margin", "mean of yF"),
     Quantity("least_margin", "minimum of yF over samples that occur"),
-    Quantity("logit", "A_1k less the mean of A_ik over irrelevant keys i, k irrelevant"),
-    Quantity("gap", "sum of a_r [H_r1]_+ less that of a_r [H_rk]_+, k irrelevant"),
+    Quantity("logit", "A_1k minus the mean of A_ik over irrelevant keys i, k irrelevant"),
+    Quantity("gap", "sum of a_r [H_r1]_+ minus sum of a_r [H_rk]_+, k irrelevant"),
     Quantity("bound", "rounding of the loss"),
 )
 
 
 class Shallow(System):
-    """Population descent of the symmetric start; see the module."""
+    """System of the shallow transformer: population descent from the symmetric initial state."""
 
     name = "shallow"
     title = "shallow ViT (Li, Wang, Liu, Chen 2023)"
     tolerance = ShallowPopulation.tolerance
     estimates = MappingProxyType({"enumeration": "rounding, estimated"})
     precompile = (*System.precompile, "shallow")
-    problem, options, solver, usual = ShallowProblem, Goal, Descent, SLIDES
+    problem, options, solver, defaults = ShallowProblem, Goal, Descent, SLIDES
     outcomes, observables = OUTCOMES, OBSERVABLES
     examples = (
         ("patchdyn run --system shallow --attention none", "without attention"),
@@ -118,11 +134,11 @@ class Shallow(System):
     )
 
     def natural_horizon(self, problem: ShallowProblem, options: Goal) -> float:
-        """Return the time that descent reaches where none is given."""
+        """Return the default final time of descent."""
         return _RATE * _STEPS
 
     def joint(self, draw: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
-        """Draw numbers of patterns, tokens and neurons that fit together."""
+        """Draw compatible numbers of patterns, tokens and neurons."""
         from simulations.shallow.strategies import sizes
 
         return sizes(draw, fixed)
@@ -132,25 +148,25 @@ class Shallow(System):
         return ShallowPopulation(case.problem)
 
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
-        """Return the outcomes that exist: the time to the margin, and what the end is like."""
+        """Return the available outcomes: the time to the margin, and the final state."""
         if trajectory.time.size == 0:
             return {}
         columns = self.observe(case, trajectory)
         last = {name: float(column[-1]) for name, column in columns.items()}
-        known = {one.name for one in OUTCOMES}
-        found = {name: value for name, value in last.items() if name in known}
-        found["margin_reached"] = last["margin"]
+        names = {quantity.name for quantity in OUTCOMES}
+        outcomes = {name: value for name, value in last.items() if name in names}
+        outcomes["margin_reached"] = last["margin"]
         start, plateau = float(columns["attention"][0]), case.problem.plateau
-        found["attention_share"] = last["attention"] / plateau
-        lost = last["test_error"] == 0.0 and last["attention"] < (start + plateau) / 2.0
-        found["wrong_attractor"] = float(lost)
-        found["time_to_margin"] = passage(
+        outcomes["attention_share"] = last["attention"] / plateau
+        wrong = last["test_error"] == 0.0 and last["attention"] < (start + plateau) / 2.0
+        outcomes["wrong_attractor"] = float(wrong)
+        outcomes["time_to_margin"] = passage(
             columns["time"], columns["margin"], case.settings["margin"]
         )
         if trajectory.time.size > 1:
             worst = trajectory.violations()["loss non-increasing"]
-            found["worst loss non-increasing"] = worst
-        return found
+            outcomes["worst loss non-increasing"] = worst
+        return outcomes
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return the observables at the records of a run."""
@@ -170,9 +186,9 @@ class Shallow(System):
         }
 
     def attention(self, case: Case, trajectory: Trajectory, record: int) -> Attention:
-        """Return what a token of each pattern gives to all keys of each, label +1.
+        """Return the attention of a token of each pattern to all tokens of each, for label +1.
 
-        In a sample whose irrelevant tokens are spread evenly over the irrelevant patterns.
+        The irrelevant tokens of the sample are distributed evenly over the irrelevant patterns.
         """
         problem = trajectory.problem
         M, irrelevant = problem.M, problem.irrelevant / (problem.M - 2)
@@ -188,22 +204,29 @@ class Shallow(System):
     def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order.
 
-        A test error is a sum of chances, exact but for samples whose margin is rounding.
+        A test error is a sum of probabilities, exact unless the margin of a sample is rounding.
         """
         columns = self.observe(case, trajectory)
-        found: dict[str, np.ndarray | float] = {"time": 0.0, "bound": 0.0, "test_error": ROUNDING}
+        errors: dict[str, np.ndarray | float] = {"time": 0.0, "bound": 0.0, "test_error": ROUNDING}
         for name in ("logit", "gap", "margin", "least_margin"):
-            found[name] = error_of_states(trajectory, columns[name]) + trajectory.bound
+            errors[name] = error_of_states(trajectory, columns[name]) + trajectory.bound
         logits = error_of_states(trajectory, np.abs(trajectory.states).max(axis=1) ** 2)
-        found["attention"] = logits * columns["attention"] + ROUNDING
-        found["loss"] = trajectory.bound + relative_error(trajectory) * trajectory.loss
-        return found
+        errors["attention"] = logits * columns["attention"] + ROUNDING
+        errors["loss"] = trajectory.bound + relative_error(trajectory) * trajectory.loss
+        return errors
 
 
 def passage(time: np.ndarray, values: np.ndarray, level: float) -> float:
-    """Return when a recorded quantity first exceeds a level, nan if never.
+    """Return the time at which a recorded quantity first exceeds a level; NaN if never.
 
-    Linear between two records.
+    The time is interpolated linearly between two records.
+
+    Parameters
+    ----------
+    time, values
+        Records, (n,).
+    level
+        Threshold.
     """
     above = np.flatnonzero(values > level)
     if not above.size:
@@ -218,8 +241,8 @@ def passage(time: np.ndarray, values: np.ndarray, level: float) -> float:
 def logit_and_gap(problem: ShallowProblem, state: np.ndarray) -> tuple[float, float]:
     """Return the logit of an irrelevant query and the gap of the output at a state.
 
-    The logit is A_1k less the mean of A_ik over irrelevant i; the gap sum_r a_r [H_r1]_+ less
-    sum_r a_r [H_rk]_+, k irrelevant.
+    With an irrelevant k, the logit is A_1k minus the mean of A_ik over irrelevant i, and the gap
+    is sum_r a_r [H_r1]_+ - sum_r a_r [H_rk]_+.
     """
     _, V, K, Q = problem.matrices(state)
     W, a = problem.all_neurons(state)

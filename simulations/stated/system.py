@@ -25,13 +25,14 @@ from dynamics.core.checks import finite
 from dynamics.core.parameters import Parameter, check_names, declared
 from dynamics.theory.data import how_many
 from dynamics.theory.risk import ROUNDING, StatedProblem, StatedRisk
-from simulations.draws import reals
-from simulations.running import Solver, error_of_states, horizon_of
+from simulations.case import Case, Quantity
+from simulations.parameter_strategies import reals
+from simulations.solver_options import Solver, error_of_states, horizon_of
 from simulations.stated import runs
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Numbers, law
 from simulations.stated.sizes import by_sum
-from simulations.system import Case, Quantity, System
+from simulations.system import System
 from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
 from symbolic.theory.load import content
 
@@ -44,6 +45,7 @@ _LARGEST_TICK = 100
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "gradient_bound", "largest_bound", "largest_gradient_bound", "status", "message",
           "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
+          "optimizer", "momentum", "weight_decay",
           "rtol"}  # fmt: skip
 
 
@@ -128,7 +130,7 @@ class StatedSystem(System):
             )
 
     def _parameters(self) -> Iterator[Parameter]:
-        defaults = self.defaults
+        defaults = self.default_values
         for size in self.stated.sizes:
             allowed = f"a divisor of {size.divides}, at least" if size.divides else "at least"
             yield Parameter(
@@ -150,12 +152,12 @@ class StatedSystem(System):
         yield from solver.values()
 
     @property
-    def chosen_by(self) -> str:
+    def command_option(self) -> str:
         """The words that choose this theory on the command line."""
         return f"--theory {shlex.quote(str(self.path))}"
 
     @cached_property
-    def defaults(self) -> dict[str, float]:
+    def default_values(self) -> dict[str, float]:
         """Sizes and constants where none are given: those of the file, else small ones."""
         told = {k: x for k, x in self.stated.defaults.items() if k != "horizon"}
         constants = {name: x.example for name, x in self.stated.free_constants.items()}
@@ -188,9 +190,9 @@ class StatedSystem(System):
     def build(self, values: Mapping[str, Any]) -> Case:
         """Return the case that these values describe."""
         check_names(values, self.parameters)
-        given = {name: values[name] for name in self.defaults if name in values}
+        given = {name: values[name] for name in self.default_values if name in values}
         try:
-            checked = self.stated.checked(self.defaults | given)
+            checked = self.stated.checked(self.default_values | given)
         except TheoryError as refusal:
             raise ParameterError(refusal.sentence) from None
         problem = runs.problem(self.stated, checked)
@@ -266,7 +268,7 @@ class StatedSystem(System):
 
     def _feasible(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, int]]:
         """Yield small sizes that agree with what is fixed and have few data orbits."""
-        own = {name: fixed[name] for name in self.defaults if name in fixed}
+        own = {name: fixed[name] for name in self.default_values if name in fixed}
         seen = set()
         for sizes in self._sizes():
             left = {name: x for name, x in sizes.items() if name not in own}
@@ -274,7 +276,7 @@ class StatedSystem(System):
                 continue
             seen.add(tuple(left.items()))
             try:
-                values = self.stated.checked(self.defaults | left | own)
+                values = self.stated.checked(self.default_values | left | own)
                 if self._has_all(values) and how_many(law(self.stated, values)) <= _MOST_DRAWN:
                     yield left
             except (TheoryError, ParameterError):

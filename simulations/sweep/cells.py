@@ -1,36 +1,55 @@
-"""One cell of a sweep: a pure function of its values, whoever computes it and when."""
+"""Computation of one cell of a sweep, a pure function of its parameter values."""
+
+from __future__ import annotations
 
 import contextlib
 import math
 import os
+import platform
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynamics.core.errors import ParameterError
-from simulations.system import FAILED, INVALID, System
+from simulations.case import FAILED, INVALID
 
-#: What became of a cell: outcomes by name, with ``status`` and ``message``.
+if TYPE_CHECKING:
+    from simulations.system import System
+
+#: Outcomes of a cell: mapping from name to value, with ``status`` and ``message``.
 Row = dict[str, "float | str"]
 
-# LSODA keeps its state in the process: one run at a time in each
-_one_run = threading.Lock()
+#: LSODA has global state, so that a process computes only one cell at a time.
+_lsoda_lock = threading.Lock()
 
 
 def measure_cell(theory: System, values: Mapping[str, Any]) -> Row:
-    """Return the outcomes of one cell; whatever goes wrong is a status and a message."""
+    """Return the outcomes of one cell.
+
+    Parameters
+    ----------
+    theory
+        Theory of the sweep.
+    values
+        Parameters of the cell.
+
+    Returns
+    -------
+    Row
+        Outcomes; errors are reported as a status and a message.
+    """
     try:
         case = theory.build(values)
-    except ParameterError as refusal:
-        return nothing(theory, INVALID, str(refusal))
+    except ParameterError as error:
+        return empty_row(theory, INVALID, str(error))
     try:
-        with _one_run:
+        with _lsoda_lock:
             return theory.measure(case)
-    except Exception as failure:  # a defect met in one cell must not cost the others
-        return nothing(theory, FAILED, f"{type(failure).__name__}: {failure}")
+    except Exception as error:  # a bug in one cell must not stop the sweep
+        return empty_row(theory, FAILED, f"{type(error).__name__}: {error}")
 
 
 def measure_cells(theory: System, cells: Sequence[Mapping[str, Any]]) -> list[Row]:
@@ -38,22 +57,22 @@ def measure_cells(theory: System, cells: Sequence[Mapping[str, Any]]) -> list[Ro
     return [measure_cell(theory, values) for values in cells]
 
 
-def nothing(theory: System, status: str, message: str) -> Row:
-    """Return the row of a cell without outcomes."""
+def empty_row(theory: System, status: str, message: str) -> Row:
+    """Return a row whose outcomes are nan."""
     row: Row = {quantity.name: math.nan for quantity in theory.outcomes}
     return row | {"status": status, "message": message}
 
 
 def compile_kernels(theory: System) -> None:
-    """Compile the kernels in a process of their own, so that all others load them from disk.
+    """Compile the kernels in a separate process, so that all workers load them from the cache.
 
-    Code that Numba has just compiled and the same code loaded from its cache may round
-    differently: a worker that compiled would return other last digits than the rest. Whatever ends
-    the waiting ends the compilation too, its own processes with it.
+    Code that Numba has just compiled and the same code loaded from the cache may round
+    differently: a worker that compiled its kernels would return other last digits. If waiting is
+    interrupted, the process and its children are killed.
     """
     process = subprocess.Popen(
-        [sys.executable, *theory.precompile], stdout=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, *theory.precompile], stdout=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         process.wait()
     except BaseException:
@@ -64,3 +83,25 @@ def compile_kernels(theory: System) -> None:
             process.kill()
         process.wait()
         raise
+
+
+def sweep_stamp(theory: System | None = None) -> dict[str, str]:
+    """Return versions and digests of the code that the outcomes of a sweep depend on.
+
+    Sweeps with equal stamps have equal outcomes. Plots and the report do not count. ``theory`` adds
+    the digest of the file of a user-defined theory.
+    """
+    from dynamics.core.provenance import provenance
+    from simulations.files.stamp import code_fingerprint
+    from simulations.theories import folders
+
+    versions = {key: value for key, value in provenance().items() if key != "commit"}
+    modules = ("case", "solver_options", "system")
+    parts = ("dynamics", *(f"simulations/{module}.py" for module in modules), *folders())
+    file = {"theory": theory.fingerprint} if theory is not None and theory.fingerprint else {}
+    return {
+        **versions,
+        "python": platform.python_version(),
+        "code": code_fingerprint(parts),
+        **file,
+    }

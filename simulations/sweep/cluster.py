@@ -1,7 +1,7 @@
-"""A Dask cluster, for when one machine is outgrown: one task per block, written by the client.
+"""Computation of a sweep on a Dask cluster, one task per block.
 
-Tasks are pure and return their rows: a worker that dies loses nothing but time, since the
-scheduler gives its tasks to another, and nothing is written twice.
+Tasks are pure functions that return their rows, and only the client writes files. If a worker dies,
+the scheduler assigns its tasks to another worker.
 """
 
 import contextlib
@@ -10,30 +10,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from simulations.sweep.cells import Row, compile_kernels, measure_cells, nothing
-from simulations.sweep.stamp import stamp
-from simulations.system import FAILED, System
+from simulations.case import FAILED
+from simulations.sweep.cells import Row, compile_kernels, empty_row, measure_cells, sweep_stamp
+from simulations.system import System
 
 _CONNECT_SECONDS = 10
 
 
 class ClusterError(Exception):
-    """The cluster cannot be used; one sentence for a person."""
+    """The cluster cannot be used; the message is one sentence."""
 
 
-class OtherCode(Exception):
-    """A worker does not run what the client runs; says what differs."""
+class DifferentCode(Exception):
+    """A worker has another version of the code than the client; the message names the parts."""
 
 
+#: Whether this worker has compiled its kernels.
 _compiled = False
 
 
-def work(theory: System, cells: Sequence[Mapping[str, Any]], wanted: dict[str, str]) -> list[Row]:
-    """Compute a block on a worker, unless its code is another than the client's."""
+def work(
+    theory: System, cells: Sequence[Mapping[str, Any]], client_stamp: dict[str, str]
+) -> list[Row]:
+    """Compute a block on a worker; raises DifferentCode if its stamp differs from the client's."""
     global _compiled
-    mine = stamp(theory)
-    if mine != wanted:
-        raise OtherCode(" and ".join(key for key in wanted if mine.get(key) != wanted[key]))
+    stamp = sweep_stamp(theory)
+    if stamp != client_stamp:
+        differing = (key for key in client_stamp if stamp.get(key) != client_stamp[key])
+        raise DifferentCode(" and ".join(differing))
     if not _compiled:
         compile_kernels(theory)
         _compiled = True
@@ -41,7 +45,14 @@ def work(theory: System, cells: Sequence[Mapping[str, Any]], wanted: dict[str, s
 
 
 class Cluster:
-    """Workers behind a scheduler of Dask distributed.
+    """Workers of a scheduler of Dask distributed.
+
+    Parameters
+    ----------
+    theory
+        Theory of the sweep.
+    address
+        Address of the scheduler.
 
     Raises
     ------
@@ -57,7 +68,7 @@ class Cluster:
             raise ClusterError(
                 "--scheduler needs Dask, which is not installed: pip install 'patchdyn[cluster]'"
             ) from None
-        # what becomes of the cluster is told in one sentence here, not in Dask's tracebacks
+        # errors of the cluster are reported as one sentence, without the tracebacks of Dask
         logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
         try:
             self.client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
@@ -71,9 +82,9 @@ class Cluster:
         """Yield (number, rows) of the blocks as they are finished, in any order."""
         from distributed import KilledWorker, as_completed
 
-        wanted, cells = stamp(self.theory), dict(blocks)
+        stamp, cells = sweep_stamp(self.theory), dict(blocks)
         futures = {
-            self.client.submit(work, self.theory, list(block), wanted, pure=False): number
+            self.client.submit(work, self.theory, list(block), stamp, pure=False): number
             for number, block in blocks
         }
         try:
@@ -83,14 +94,16 @@ class Cluster:
                     rows = future.result()
                 except KilledWorker:
                     message = "the workers of the cluster died repeatedly in this block"
-                    rows = [nothing(self.theory, FAILED, message) for _ in cells[number]]
+                    rows = [empty_row(self.theory, FAILED, message) for _ in cells[number]]
                 yield number, rows
         except (CancelledError, OSError) as loss:
-            raise ClusterError(f"the scheduler at {self.address} is lost") from loss
-        except (OtherCode, ImportError) as difference:
             raise ClusterError(
-                f"a worker of {self.address} runs other code ({difference}): install the same "
-                "patchdyn, and the same libraries, on all machines"
+                f"the connection to the scheduler at {self.address} is lost"
+            ) from loss
+        except (DifferentCode, ImportError) as difference:
+            raise ClusterError(
+                f"a worker of {self.address} runs different code ({difference}): install the same "
+                "version of patchdyn and of its libraries on all machines"
             ) from None
         finally:
             for future in futures:
@@ -98,6 +111,6 @@ class Cluster:
                     future.cancel()
 
     def close(self) -> None:
-        """Leave the cluster to itself."""
+        """Disconnect from the cluster."""
         with contextlib.suppress(Exception):
             self.client.close(timeout=2)

@@ -1,10 +1,10 @@
-"""The optional extra of this room: whether it is installed, and what a claim says if it is not."""
+"""The optional extra ``vision``: whether its packages are installed."""
 
 from collections.abc import Callable
 from functools import wraps
 from importlib.util import find_spec
 
-from simulations.reproduction.outcome import Context, Outcome, Verdict
+from simulations.reproduction.claim import Context, Measurement, SkipClaim
 from simulations.vision import INSTALL
 
 _NEEDED = ("jax", "sklearn", "skimage", "mlxtend")
@@ -15,14 +15,15 @@ def missing() -> list[str]:
     return [name for name in _NEEDED if find_spec(name) is None]
 
 
-def needs_extra(run: Callable[[Context], Outcome]) -> Callable[[Context], Outcome]:
-    """Make a claim tell what installs the extra where it is not installed."""
+def needs_extra(measure: Callable[[Context], Measurement]) -> Callable[[Context], Measurement]:
+    """Make a claim raise `SkipClaim` with the command to run if the extra is not installed."""
 
-    @wraps(run)
-    def checked(context: Context) -> Outcome:
-        if not (names := missing()):
-            return run(context)
-        told = f"Not run: {', '.join(names)} not installed; {INSTALL} installs what is needed."
-        return Outcome(Verdict.SKIPPED, (), None, {}, told)
+    @wraps(measure)
+    def checked(context: Context) -> Measurement:
+        if names := missing():
+            raise SkipClaim(
+                f"Not run: {', '.join(names)} not installed; {INSTALL} installs what is needed."
+            )
+        return measure(context)
 
     return checked

@@ -1,15 +1,33 @@
-"""What is read off encodings and images beside their locality."""
+"""Principal components of positional encodings, and the data of figures that show them."""
+
+from collections.abc import Mapping
 
 import numpy as np
+import xarray
+
+from dynamics.locality import similarity
 
 
 def principal(encodings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two principal components of P (D, 2) and all shares of the variance (d,)."""
+    """Return the first two principal components of P (D, 2) and all shares of the variance (d,)."""
     centred = encodings - encodings.mean(axis=0)
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     return left[:, :2] * values[:2], values**2 / (values**2).sum()
 
 
 def planar(encodings: np.ndarray) -> float:
-    """Return the share of the variance of P that lies in two directions."""
+    """Return the share of the variance of P in its first two principal directions."""
     return float(principal(encodings)[1][:2].sum())
+
+
+def encodings_dataset(tables: Mapping[str, np.ndarray]) -> xarray.Dataset:
+    """Return cosines (model, patch, other) and components (model, patch, 2) of encodings (D, d)."""
+    components = [principal(table) for table in tables.values()]
+    return xarray.Dataset(
+        {
+            "cosine": (("model", "patch", "other"), [similarity(P) for P in tables.values()]),
+            "component": (("model", "patch", "direction"), [part for part, _ in components]),
+            "share": (("model", "direction"), [shares[:2] for _, shares in components]),
+        },
+        coords={"model": list(tables)},
+    )

@@ -1,9 +1,9 @@
-"""Trained models that several claims look at, each trained once in a process.
+"""Training runs that several claims share, each trained once in a process.
 
-Learning rates were chosen on the validation part of runs with other seeds (100 and beyond), for
-each data set and kind of model by itself: :mod:`simulations.vision.tuning`. Every run has a split
-of the images, parameters, batches, masks and permutation of its own, from the seed of the claim and
-its number.
+Learning rates were chosen on the validation part of runs with other seeds (100 and beyond),
+separately for each data set and type of model: :mod:`simulations.vision.tuning`. The seed of the
+claim and the number of a run determine its split of the images, initialization, batches, masks and
+permutation.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,10 @@ from simulations.vision.patches import restored, shuffled
 from simulations.vision.tasks import Settings
 from simulations.vision.training import held_out, start, task_of, train
 
-#: What is done to the patches: nothing, one permutation for all images, or one for each.
+#: Order of the patches: unchanged, one permutation for all images, or one for each image.
 IMAGE, CELLS, EACH = "order of the image", "one permutation", "another permutation per image"
 
-
-#: Learning rates by data set and kind of model.
+#: Learning rates by data set and type of model.
 RATES = {
     "photographs": {"position": 0.04, "content": 0.04, "cnn": 0.01},
     "digits": {"position": 0.01, "content": 0.01},
@@ -37,10 +36,19 @@ STEPS_OF_CNN = 120
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A data set, a model, how it is trained, and what is done to its patches.
+class TrainingConfig:
+    """A data set, a model, how it is trained, and how its patches are permuted.
 
-    ``cell`` is the side in pixels of the cells that are permuted.
+    Attributes
+    ----------
+    data
+        Name of the data set.
+    model, settings
+        The model, and how it is trained.
+    shown
+        ``IMAGE``, ``CELLS`` or ``EACH``.
+    cell
+        Side in pixels of the cells that are permuted; 0: a patch.
     """
 
     data: str
@@ -78,107 +86,107 @@ class Run(NamedTuple):
     seconds: float
 
 
-def photographs(kind: str, steps: int, shown: str = IMAGE, cell: int = 0) -> Plan:
-    """Return masked patches of 2 x 2 pixels of 16 x 16 crops of photographs."""
+def photographs(kind: str, steps: int, shown: str = IMAGE, cell: int = 0) -> TrainingConfig:
+    """Return the prediction of masked patches of 2 x 2 pixels of 16 x 16 crops of photographs."""
     settings = Settings(steps=steps, batch=32, rate=RATES["photographs"][kind])
-    return Plan("photographs", Model(kind), settings, shown, cell)
+    return TrainingConfig("photographs", Model(kind), settings, shown, cell)
 
 
-def digits(kind: str, steps: int, shift: int = 1, noise: float = 0.0) -> Plan:
-    """Return classification of 8 x 8 digits, patches of 2 x 2 pixels."""
+def digits(kind: str, steps: int, shift: int = 1, noise: float = 0.0) -> TrainingConfig:
+    """Return the classification of 8 x 8 digits, patches of 2 x 2 pixels."""
     rate = RATES["digits"][kind]
     settings = Settings(steps=steps, batch=64, rate=rate, shift=shift, noise=noise)
-    return Plan("digits", Model(kind), settings)
+    return TrainingConfig("digits", Model(kind), settings)
 
 
-def mnist(kind: str, steps: int) -> Plan:
-    """Return classification of 28 x 28 digits, patches of 4 x 4 pixels."""
+def mnist(kind: str, steps: int) -> TrainingConfig:
+    """Return the classification of 28 x 28 digits, patches of 4 x 4 pixels."""
     settings = Settings(steps=steps, batch=32, rate=RATES["mnist-5k"][kind], shift=2)
-    return Plan("mnist-5k", Model(kind, patch=4), settings)
+    return TrainingConfig("mnist-5k", Model(kind, patch=4), settings)
 
 
-def plans_of_comparison(quick: bool, long: bool) -> dict[str, tuple[Plan, Plan]]:
-    """Return positional and vanilla attention by data set, all else alike."""
-    of_digits = 150 if quick else 1200 if long else 500
-    of_photographs = 150 if quick else 1500 if long else STEPS_ON_PHOTOGRAPHS
+def configurations_of_comparison(
+    context: Context,
+) -> dict[str, tuple[TrainingConfig, TrainingConfig]]:
+    """Return positional and vanilla attention for each data set, all else equal."""
+    digit_steps = context.choose(quick=150, full=500, thorough=1200)
+    photograph_steps = context.choose(quick=150, full=STEPS_ON_PHOTOGRAPHS, thorough=1500)
+    mnist_steps = context.choose(quick=0, full=150, thorough=2500)
 
-    def both(make: Callable[[str], Plan]) -> tuple[Plan, Plan]:
+    def both(make: Callable[[str], TrainingConfig]) -> tuple[TrainingConfig, TrainingConfig]:
         return make("position"), make("content")
 
-    plans = {
-        "masked photographs": both(lambda kind: photographs(kind, of_photographs)),
-        "digits with shifts": both(lambda kind: digits(kind, of_digits)),
-        "digits without": both(lambda kind: digits(kind, of_digits, 0)),
+    configurations = {
+        "masked photographs": both(lambda kind: photographs(kind, photograph_steps)),
+        "digits with shifts": both(lambda kind: digits(kind, digit_steps)),
+        "digits without": both(lambda kind: digits(kind, digit_steps, 0)),
     }
-    if not quick:
-        plans["5,000 MNIST digits"] = both(lambda kind: mnist(kind, 2500 if long else 150))
-    return plans
+    if mnist_steps:
+        configurations["5,000 MNIST digits"] = both(lambda kind: mnist(kind, mnist_steps))
+    return configurations
 
 
-_finished: dict[tuple[Plan, int, int], Run] = {}
+_finished: dict[tuple[TrainingConfig, int, int], Run] = {}
 
 
-def trained(context: Context, plans: Sequence[Plan], runs: int) -> dict[Plan, list[Run]]:
-    """Return so many runs of each plan; what was trained before is not trained again."""
-    found: dict[Plan, list[Run]] = {plan: [] for plan in plans}
-    total, done = runs * sum(_cost(plan) for plan in found), 0.0
-    for plan in found:
+def trained(
+    context: Context, configurations: Sequence[TrainingConfig], runs: int
+) -> dict[TrainingConfig, list[Run]]:
+    """Return ``runs`` runs of each configuration, each trained once in a process."""
+    results: dict[TrainingConfig, list[Run]] = {entry: [] for entry in configurations}
+    total, done = runs * sum(_cost(entry) for entry in results), 0.0
+    for configuration, finished in results.items():
+        cost = _cost(configuration)
         for number in range(runs):
 
-            def part(fraction: float, before: float = done, own: float = _cost(plan)) -> None:
-                context.progress((before + own * fraction) / total)
+            def progress(fraction: float, before: float = done, cost: float = cost) -> None:
+                context.progress((before + cost * fraction) / total)
 
-            key = (plan, context.seed, number)
+            key = (configuration, context.seed, number)
             if key not in _finished:
-                _finished[key] = _trained(context, plan, number, part)
-            found[plan].append(_finished[key])
-            done += _cost(plan)
+                _finished[key] = _train(context, configuration, number, progress)
+            finished.append(_finished[key])
+            done += cost
             context.progress(done / total)
-    return found
+    return results
 
 
-def _cost(plan: Plan) -> float:
-    """Return about how long a run takes, for the progress."""
-    return plan.settings.steps * (2.0 if plan.model.kind == "content" else 1.0)
+def _cost(configuration: TrainingConfig) -> float:
+    """Return the approximate relative cost of a run."""
+    return configuration.settings.steps * (2.0 if configuration.model.kind == "content" else 1.0)
 
 
-def _trained(context: Context, plan: Plan, number: int, progress: Any) -> Run:
-    images, seed = image_set(plan.data, context.seed, number), 1000 * context.seed + number
+def _train(
+    context: Context, configuration: TrainingConfig, number: int, progress: Callable[[float], None]
+) -> Run:
+    data, model, settings, shown, cell = (
+        configuration.data,
+        configuration.model,
+        configuration.settings,
+        configuration.shown,
+        configuration.cell,
+    )
+    images, seed = image_set(data, context.seed, number), 1000 * context.seed + number
     rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(number,)))
-    task = task_of(images, plan.model, plan.settings)
+    task = task_of(images, model, settings)
     order = orders = np.arange(task.shape.D)
-    if plan.shown == CELLS:
-        order = orders = shuffled(
-            task.grid, rng, (plan.cell or plan.model.patch) // plan.model.patch
-        )
-    elif plan.shown == EACH:
+    if shown == CELLS:
+        order = orders = shuffled(task.grid, rng, (cell or model.patch) // model.patch)
+    elif shown == EACH:
         orders = np.argsort(rng.random((len(images.train), task.shape.D)), axis=1)
-    name = f"{plan.data}-{plan.model.kind}-{number}.npz"
+    name = f"{data}-{model.kind}-{number}.npz"
     file = None if context.scratch is None else context.scratch / name
     result = train(
-        images,
-        plan.model,
-        plan.settings,
-        (seed,),
-        orders=orders[None],
-        progress=progress,
-        checkpoint=file,
+        images, model, settings, (seed,), orders=orders[None], progress=progress, checkpoint=file
     )
-    empty = np.zeros(0)
-    if not plan.model.encodes:
-        return Run(
-            float(result.error[0]), empty, empty, empty, order, result.losses[0], result.seconds
-        )
-    assert result.attention is not None
-    return Run(
-        float(result.error[0]),
-        restored(start(task, seed)["P"], order, (0,)),
-        restored(result.encodings[0], order, (0,)),
-        restored(result.attention[0], order, (2, 3)),
-        order,
-        result.losses[0],
-        result.seconds,
-    )
+    P0 = P = attention = np.zeros(0)
+    if model.encodes:
+        assert result.attention is not None
+        P0 = restored(start(task, seed)["P"], order, (0,))
+        P = restored(result.encodings[0], order, (0,))
+        attention = restored(result.attention[0], order, (2, 3))
+    error, losses = float(result.error[0]), result.losses[0]
+    return Run(error, P0, P, attention, order, losses, result.seconds)
 
 
 @lru_cache(maxsize=16)
@@ -187,28 +195,32 @@ def image_set(data: str, seed: int, number: int) -> ImageSet:
     return load(data, seed=1000 * seed + number)
 
 
-def parameters(plans: Sequence[Plan], runs: int, seed: int) -> dict[str, Any]:
-    """Return everything that defines the runs, for the report."""
-    said = {}
-    for plan in plans:
-        name = f"{plan.data}, {plan.model.kind}, {plan.shown}, steps {plan.settings.steps}"
-        name += f", shift {plan.settings.shift}, noise {plan.settings.noise:g}, cell {plan.cell}"
-        said[name] = {"model": asdict(plan.model), "settings": asdict(plan.settings)}
-    return {"runs": runs, "seed": seed, "plans": said}
+def parameters(configurations: Sequence[TrainingConfig], runs: int, seed: int) -> dict[str, Any]:
+    """Return all settings of the runs, for the report."""
+    described = {
+        f"{entry.data}, {entry.model.kind}, {entry.shown}, steps {entry.settings.steps}, "
+        f"shift {entry.settings.shift}, noise {entry.settings.noise:g}, cell {entry.cell}": {
+            "model": asdict(entry.model),
+            "settings": asdict(entry.settings),
+        }
+        for entry in configurations
+    }
+    return {"runs": runs, "seed": seed, "configurations": described}
 
 
 def mean_of_visible(seed: int) -> float:
-    """Return the error on masked photographs of guessing the mean of the visible pixels.
+    """Return the error on masked photographs of predicting the mean of the visible pixels.
 
-    The images and masks are those that the first run is tested on.
+    Images and masks are the test images of the first run.
     """
-    plan = photographs("position", 1)
-    images = image_set(plan.data, seed, 0)
-    task = task_of(images, plan.model, plan.settings)
-    found = []
+    configuration = photographs("position", 1)
+    images = image_set(configuration.data, seed, 0)
+    task = task_of(images, configuration.model, configuration.settings)
+    errors = []
     for shown in held_out(task, images.test, np.arange(task.shape.D)):
-        seen = ~shown.masked[..., None]
-        mean = (shown.patches * seen).sum(axis=(1, 2)) / (seen.sum(axis=(1, 2)) * task.shape.pixels)
+        visible = ~shown.masked[..., None]
+        count = visible.sum(axis=(1, 2)) * task.shape.pixels
+        mean = (shown.patches * visible).sum(axis=(1, 2)) / count
         squares = ((shown.patches - mean[:, None, None]) ** 2).mean(axis=2)
-        found.append((squares * shown.masked).sum(axis=1) / shown.masked.sum(axis=1))
-    return float(np.concatenate(found).mean())
+        errors.append((squares * shown.masked).sum(axis=1) / shown.masked.sum(axis=1))
+    return float(np.concatenate(errors).mean())

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from dynamics.core.adam import adam, at_rest
+from dynamics.core.adam import adam, initial_moments
 from dynamics.core.checks import require
 from simulations.vision.data import Images, ImageSet
 
@@ -106,7 +106,7 @@ def unit(d: int, rng: np.random.Generator) -> np.ndarray:
 
 def output(data: Spatial, P: np.ndarray, v: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Return F(X) (B,)."""
-    mixed = (X @ v) @ _softmax(P @ P.T).T
+    mixed = (X @ v) @ softmax(P @ P.T).T
     return np.asarray((mixed**data.p + data.nu * mixed).sum(axis=1))
 
 
@@ -114,7 +114,7 @@ def gradient(
     data: Spatial, P: np.ndarray, v: np.ndarray, X: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivatives in P and v of the logistic risk, the mean of log(1 + exp(-y F(X)))."""
-    scores, along = _softmax(P @ P.T), X @ v
+    scores, along = softmax(P @ P.T), X @ v
     mixed = along @ scores.T
     margin = y * (mixed**data.p + data.nu * mixed).sum(axis=1)
     of_output = -y * expit(-margin) / len(y)
@@ -125,7 +125,8 @@ def gradient(
     return (of_logits + of_logits.T) @ P, of_along.ravel() @ X.reshape(-1, data.d)
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the softmax of each row."""
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -141,7 +142,7 @@ def learn(data: Spatial, seed: int) -> Learned:
     start = rng.standard_normal((data.D, data.D)) / math.sqrt(data.D)
     P: np.ndarray = start.astype(np.float32)
     v: np.ndarray = (_EPSILON * rng.standard_normal(data.d)).astype(np.float32)
-    of_P, of_v = at_rest(P), at_rest(v)
+    of_P, of_v = initial_moments(P), initial_moments(v)
     for number in range(data.steps):
         X, y = draw(data, sets, feature, data.batch, rng)
         share = 0.5 * (1.0 + math.cos(math.pi * number / data.steps))

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.experimental
 import numpy as np
 
-from dynamics.core.adam import Moments, adam, at_rest, clipped
+from dynamics.core.adam import Moments, adam, clipped, initial_moments
 from dynamics.core.checkpoint import Checkpoint, fingerprint
 from dynamics.core.checks import require
 from simulations.vision.data import Images, ImageSet
@@ -21,6 +22,9 @@ from simulations.vision.tasks import Batch, Settings, Task, batch, loss, score
 _CHECKPOINT_SECONDS = 30.0
 _SHOWN = 256
 _HELD_OUT_SEED = 20220
+
+#: JAX 0.8 moved and renamed it.
+_double_precision: Any = (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64
 
 
 @dataclass(frozen=True)
@@ -226,6 +230,45 @@ def trajectory(
     return trees[0], losses[0]
 
 
+def permutation_deviation(
+    images: ImageSet,
+    model: Model,
+    settings: Settings,
+    order: np.ndarray,
+    seed: int = 0,
+    *,
+    permute_encodings: bool = True,
+) -> tuple[float, float]:
+    """Train on images and on the same with permuted patches in double precision, and compare.
+
+    Section 6, Figure 5a: both runs are the same if P(0) is permuted along.
+
+    Parameters
+    ----------
+    images, model, settings
+        A transformer and its task.
+    order
+        Patch shown at each position (D,).
+    seed
+        Seed of both runs.
+    permute_encodings
+        Whether P(0) is permuted along. If not, the second run has another initialization.
+
+    Returns
+    -------
+    tuple
+        Largest differences of the losses at any step, and of P at the end.
+    """
+    task = task_of(images, model, settings)
+    with _double_precision(True):
+        first = start(task, seed)
+        tree, losses = trajectory(task, images.train, first, seed, np.arange(task.shape.D))
+        other = first | {"P": first["P"][order] if permute_encodings else first["P"]}
+        permuted, permuted_losses = trajectory(task, images.train, other, seed, order)
+    difference = abs(tree["P"][order] - permuted["P"])
+    return float(abs(losses - permuted_losses).max()), float(difference.max())
+
+
 def _rng(seed: int, purpose: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose,)))
 
@@ -255,7 +298,7 @@ class _Run:
     ) -> tuple[list[Tree], np.ndarray, float]:
         """Return the parameters at the end, the losses, and the processor time of a step."""
         vectors = [joined(tree).astype(self.dtype) for tree in begun]
-        states = [State(vector, at_rest(vector)) for vector in vectors]
+        states = [State(vector, initial_moments(vector)) for vector in vectors]
         total = self.task.settings.steps
         losses, done = np.zeros((len(self.seeds), total)), 0
         if file is not None and (stored := file.read()) is not None:

@@ -1,9 +1,9 @@
-"""Learning rates chosen on validation images: ``python -m simulations.vision.tuning [DATA ...]``.
+"""Choose learning rates on validation images: ``python -m simulations.vision.tuning [DATA ...]``.
 
-For each data set of Figures 5 to 7 and each kind of model, at the budget of the full report: the
-rate with the least mean error on the validation part of runs with seeds of their own, which no
-claim uses. :data:`simulations.vision.runs.RATES` holds what was chosen; digits with and without
-shifts share a rate, of the least sum of both errors.
+For each data set of Figures 5 to 7 and each type of model, at the steps of the full report, print
+the mean error of each rate on the validation part of runs with seeds that no claim uses.
+:data:`simulations.vision.runs.RATES` contains the best rates. Digits with and without shifts share
+the rate with the least sum of both errors.
 """
 
 import sys
@@ -13,7 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulations.vision.runs import STEPS_OF_CNN, Plan, image_set, photographs, plans_of_comparison
+from simulations.reproduction.claim import Context
+from simulations.vision.runs import (
+    STEPS_OF_CNN,
+    TrainingConfig,
+    configurations_of_comparison,
+    image_set,
+    photographs,
+)
 from simulations.vision.training import train
 
 #: Rates that are tried, a factor of two apart.
@@ -22,8 +29,8 @@ TRIED = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 SEEDS = (100, 101, 102)
 
 
-class Tried(NamedTuple):
-    """Errors on validation images (seeds,) of one kind of attention at one rate."""
+class Trial(NamedTuple):
+    """Errors on validation images (seeds,) of one type of model at one learning rate."""
 
     data: str
     kind: str
@@ -31,41 +38,44 @@ class Tried(NamedTuple):
     errors: np.ndarray
 
 
-def plans() -> dict[str, tuple[Plan, ...]]:
-    """Return the plans of the full report by data set."""
-    found: dict[str, tuple[Plan, ...]] = dict(plans_of_comparison(quick=False, long=False))
-    found["masked photographs"] += (photographs("cnn", STEPS_OF_CNN),)
-    return found
+def configurations() -> dict[str, tuple[TrainingConfig, ...]]:
+    """Return the configurations of the full report for each data set."""
+    result: dict[str, tuple[TrainingConfig, ...]] = dict(
+        configurations_of_comparison(Context(quick=False))
+    )
+    result["masked photographs"] += (photographs("cnn", STEPS_OF_CNN),)
+    return result
 
 
 def tune(
     data: Sequence[str] = (), rates: Sequence[float] = TRIED, seeds: Sequence[int] = SEEDS
-) -> Iterator[Tried]:
-    """Yield what every rate leads to on these data sets (none: on all of the full report).
+) -> Iterator[Trial]:
+    """Yield the errors at each rate on these data sets (default: all of the full report).
 
-    A run whose loss is no longer finite has the error infinity.
+    The error of a run is infinite if its loss does not stay finite.
     """
-    for name, some in plans().items():
-        for plan in some if not data or name in data else ():
+    for name, entries in configurations().items():
+        for configuration in entries if not data or name in data else ():
             for rate in rates:
-                errors = np.array([_error(plan, rate, seed) for seed in seeds])
-                yield Tried(name, plan.model.kind, rate, errors)
+                errors = np.array([_error(configuration, rate, seed) for seed in seeds])
+                yield Trial(name, configuration.model.kind, rate, errors)
 
 
-def _error(plan: Plan, rate: float, seed: int) -> float:
-    images = image_set(plan.data, 0, seed)
-    settings = replace(plan.settings, rate=rate)
+def _error(configuration: TrainingConfig, rate: float, seed: int) -> float:
+    images = image_set(configuration.data, 0, seed)
+    settings = replace(configuration.settings, rate=rate)
     try:
-        found = train(images, plan.model, settings, (seed,), tested="validation")
+        result = train(images, configuration.model, settings, (seed,), tested="validation")
     except RuntimeError:
         return np.inf
-    return float(found.error[0])
+    return float(result.error[0])
 
 
 if __name__ == "__main__":
-    for one in tune(sys.argv[1:]):
-        errors = " ".join(f"{error:.4f}" for error in one.errors)
+    for trial in tune(sys.argv[1:]):
+        errors = " ".join(f"{error:.4f}" for error in trial.errors)
         print(
-            f"{one.data:22s} {one.kind:9s} {one.rate:7.4f} {one.errors.mean():.4f} ({errors})",
+            f"{trial.data:22s} {trial.kind:9s} {trial.rate:7.4f} {trial.errors.mean():.4f} "
+            f"({errors})",
             flush=True,
         )

@@ -83,7 +83,7 @@ class Item:
     ----------
     source, latex
         Original text, and its LaTeX.
-    kind
+    category
         Whether it can be part of a formula.
     piece
         Markup of items that are not formulas.
@@ -95,7 +95,7 @@ class Item:
 
     source: str
     latex: str
-    kind: Is
+    category: Is
     piece: Literal["words", "code", "emphasis"] = "words"
     inner: tuple[Item, ...] = ()
     name: str = ""
@@ -143,26 +143,26 @@ class _Reader:
 
     def item(self, before: Item | None) -> Item:
         """Parse one item with its suffixes; ``before`` is the item before it."""
-        kind, source = self.peek()
+        category, source = self.peek()
         self.position += 1
-        if kind == "bracket" and source in _CLOSING:
+        if category == "bracket" and source in _CLOSING:
             group = self.group(source)
             whole = self.suffixes(group)
             labels = whole is group and _labels(group)
-            return replace(whole, kind=Is.WORDS, inner=()) if labels else whole
-        if source in ("|", "<") and (found := self.bars(source, before)) is not None:
-            return self.suffixes(found)
-        if kind == "number":
+            return replace(whole, category=Is.WORDS, inner=()) if labels else whole
+        if source in ("|", "<") and (pair := self.bars(source, before)) is not None:
+            return self.suffixes(pair)
+        if category == "number":
             return self.suffixes(_number(source))
-        if kind == "name":
+        if category == "name":
             return self.suffixes(_name(source, (self.peek(), self.peek(1)), before))
-        if kind == "operator":
+        if category == "operator":
             return Item(source, _RELATIONS[source], Is.OPERATOR)
-        if kind == "space":
+        if category == "space":
             return Item(source, " ", Is.SPACE)
-        if kind in ("code", "emphasis"):
-            mark = "`" if kind == "code" else "*"
-            piece: Literal["code", "emphasis"] = "code" if kind == "code" else "emphasis"
+        if category in ("code", "emphasis"):
+            mark = "`" if category == "code" else "*"
+            piece: Literal["code", "emphasis"] = "code" if category == "code" else "emphasis"
             return Item(source, source.strip(mark), Is.WORDS, piece)
         return Item(source, source, Is.WORDS)
 
@@ -182,7 +182,7 @@ class _Reader:
     def bars(self, opening: str, before: Item | None) -> Item | None:
         """Parse ``|x|`` or ``<x, y>`` after the opening sign; ``None`` if it is an operator."""
         start, closing = self.position, {"|": "|", "<": ">"}[opening]
-        if self.peek()[0] in ("", "space") or (before is not None and before.kind is Is.MATH):
+        if self.peek()[0] in ("", "space") or (before is not None and before.category is Is.MATH):
             return None
         inner = self.level(closing)
         pair = opening == "|" or any(item.source == "," for item in inner)
@@ -203,9 +203,9 @@ class _Reader:
 
     def suffix(self, item: Item) -> Item | None:
         """Return an item with the next suffix, or ``None`` if there is none."""
-        kind, mark = self.peek()
+        category, mark = self.peek()
         start = self.position
-        if item.kind is Is.WORDS and not item.name:
+        if item.category is Is.WORDS and not item.name:
             return None
         if mark in ("_", "^"):
             self.position += 1
@@ -221,31 +221,31 @@ class _Reader:
             if mark == "_" and source == "hat":
                 return _math(item, f"_{source}", rf"\hat{{{item.latex}}}")
             base = _base(item)
-            if re.search(rf"\{mark}\{{[^{{}}]*\}}$", base):  # a second one of its kind
+            if re.search(rf"\{mark}\{{[^{{}}]*\}}$", base):  # a second subscript or power
                 base = f"{{{base}}}"
             return _math(item, mark + source, f"{base}{mark}{{{latex}}}")
-        if item.kind is not Is.MATH and not item.name.isalpha():
+        if item.category is not Is.MATH and not item.name.isalpha():
             return None
-        if kind == "number" and mark.isdigit() and item.source == item.name in _COUNTED:
+        if category == "number" and mark.isdigit() and item.source == item.name in _COUNTED:
             self.position += 1
             return _math(item, mark, f"{item.latex}_{{{mark}}}")
-        if mark == "*" and self.peek(1)[0] != "name" and item.kind is Is.MATH:
+        if mark == "*" and self.peek(1)[0] != "name" and item.category is Is.MATH:
             self.position += 1
             return _math(item, "*", f"{item.latex}^{{*}}")
-        if mark == "'" and (item.kind is Is.MATH or self.peek(1)[1] == "("):
+        if mark == "'" and (item.category is Is.MATH or self.peek(1)[1] == "("):
             self.position += 1
             return _math(item, "'", f"{_base(item)}'")
         if mark == "~" and item.name == "O" and self.peek(1)[1] == "(":
             self.position += 1
             return _math(item, "~", r"\tilde{O}")
-        if kind == "bracket" and mark in "([{" and item.name != "(":
+        if category == "bracket" and mark in "([{" and item.name != "(":
             self.position += 1
             group = self.group(mark)
             if item.name == "sqrt" and group.inner:
                 return _math(item, group.source, rf"\sqrt{{{as_math(group.inner)}}}")
-            if group.source == "(s)" and item.kind is Is.WORDS:
+            if group.source == "(s)" and item.category is Is.WORDS:
                 return replace(item, source=item.source + "(s)", latex=item.latex + "(s)", name="")
-            if not group.inner or (item.kind is not Is.MATH and group.kind is Is.WORDS):
+            if not group.inner or (item.category is not Is.MATH and group.category is Is.WORDS):
                 self.position = start
                 return None
             return _math(item, group.source, f"{_base(item)}{group.latex}")
@@ -253,8 +253,8 @@ class _Reader:
 
     def script(self) -> tuple[str, str] | None:
         """Parse a subscript or exponent; return its source and LaTeX."""
-        kind, source = self.peek()
-        if kind == "bracket" and source in _CLOSING:
+        category, source = self.peek()
+        if category == "bracket" and source in _CLOSING:
             self.position += 1
             group = self.group(source)
             return (group.source, as_math(group.inner)) if group.inner else None
@@ -262,15 +262,15 @@ class _Reader:
         if source in ("-", "+") and self.peek(1)[0] in ("name", "number"):
             sign = source
             self.position += 1
-            kind, source = self.peek()
-        if kind == "number":
+            category, source = self.peek()
+        if category == "number":
             self.position += 1
             latex = source
             if self.peek()[0] == "name":  # as in Threshold_0.9C
                 latex += self.peek()[1]
                 self.position += 1
             return sign + latex, sign + latex
-        if kind == "name":
+        if category == "name":
             self.position += 1
             written, shown = sign + source, sign + _index(source)
             if source in _ORDERS and self.peek()[1] == "(":  # as in D^Omega(1)
@@ -291,7 +291,7 @@ def _math(item: Item, source: str, latex: str) -> Item:
 
 def _base(item: Item) -> str:
     """Return the LaTeX of the base of a power or of a function call, with words upright."""
-    if item.kind is Is.WORDS or (item.name.isalpha() and len(item.name) > 1):
+    if item.category is Is.WORDS or (item.name.isalpha() and len(item.name) > 1):
         operators = {"sum": r"\sum", "prod": r"\prod", **{f: f"\\{f}" for f in _FUNCTIONS}}
         if item.latex.isalpha():
             return operators.get(item.latex, rf"\mathrm{{{item.latex}}}")
@@ -346,10 +346,10 @@ def _name(source: str, following: tuple[tuple[str, str], ...], before: Item | No
 
 
 def _is_argument(token: tuple[str, str]) -> bool:
-    kind, source = token
+    category, source = token
     letter = len(source) == 1 and source not in ARTICLES
     symbol = letter or source in _GREEK or source in _FUNCTIONS
-    return kind == "number" or source in ("|", "(") or (kind == "name" and symbol)
+    return category == "number" or source in ("|", "(") or (category == "name" and symbol)
 
 
 def _labels(group: Item) -> bool:
@@ -359,13 +359,13 @@ def _labels(group: Item) -> bool:
 
 def _kind_of(inner: tuple[Item, ...]) -> Is:
     """Return the type of brackets: a formula if they contain no word."""
-    solid = [item for item in inner if item.kind is not Is.SPACE]
+    solid = [item for item in inner if item.category is not Is.SPACE]
     binding = [item for item in solid if item.source not in (",", ";")]
-    if not binding or any(item.kind is Is.WORDS for item in binding):
+    if not binding or any(item.category is Is.WORDS for item in binding):
         return Is.WORDS
-    if any(item.kind is Is.OPERATOR and item.source in COMPARISONS for item in binding):
+    if any(item.category is Is.OPERATOR and item.source in COMPARISONS for item in binding):
         return Is.WORDS  # (x > 0) is a remark
-    if all(item.kind is Is.EITHER and not item.source.isalpha() for item in binding):
+    if all(item.category is Is.EITHER and not item.source.isalpha() for item in binding):
         return Is.WORDS  # (2) is a count
     return Is.MATH
 
@@ -374,7 +374,9 @@ def _times(left: Item | None, right: Item | None) -> bool:
     """Return whether a space means a product or a function application."""
     if left is None or right is None or left.source in ("Delta", "d"):
         return False
-    return all(item.kind in (Is.MATH, Is.EITHER) and item.source != "x" for item in (left, right))
+    return all(
+        item.category in (Is.MATH, Is.EITHER) and item.source != "x" for item in (left, right)
+    )
 
 
 def as_math(items: tuple[Item, ...]) -> str:
@@ -392,9 +394,9 @@ def as_math(items: tuple[Item, ...]) -> str:
 
     before = None
     for item in items:
-        if item.kind is Is.SPACE:
+        if item.category is Is.SPACE:
             words.append(" ")
-        elif item.kind is Is.WORDS and not item.inner and item.source not in ",;.:":
+        elif item.category is Is.WORDS and not item.inner and item.source not in ",;.:":
             words.append(escaped(item.latex))
         else:
             flush(item)

@@ -20,7 +20,7 @@ class Piece(NamedTuple):
 
     Attributes
     ----------
-    kind
+    category
         Type of the piece.
     source
         Original text.
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
         LaTeX of a formula, text without markup otherwise.
     """
 
-    kind: Literal["words", "math", "code", "emphasis"]
+    category: Literal["words", "math", "code", "emphasis"]
     source: str
     shown: str
 
@@ -56,17 +56,17 @@ def latex(sentence: str, *, widest: int | None = None) -> str:
     text, marks = "", ""
     parts = pieces(sentence)
     for item, after in zip_longest(parts, parts[1:]):
-        shown = item.shown if item.kind == "math" else escaped(item.shown.removeprefix(marks))
+        shown = item.shown if item.category == "math" else escaped(item.shown.removeprefix(marks))
         marks = ""
-        if item.kind == "math" and widest is not None and len(item.shown) > widest:
-            words = after.shown if after is not None and after.kind == "words" else ""
+        if item.category == "math" and widest is not None and len(item.shown) > widest:
+            words = after.shown if after is not None and after.category == "words" else ""
             marks = end.group() if (end := _AT_ITS_END.match(words)) else ""
             end_of_line = rf"\text{{{escaped(marks)}}}" if marks else ""
             text += (
                 f"\n\\begin{{equation*}}\n\\fitted{{{shown}{end_of_line}}}\n\\end{{equation*}}\n"
             )
         else:
-            text += _MARKS[item.kind].format(shown)
+            text += _MARKS[item.category].format(shown)
     return text
 
 
@@ -75,13 +75,13 @@ def _split(items: tuple[Item, ...]) -> list[Piece]:
     parts: list[Piece] = []
     run: list[Item] = []
     for item in (*items, None):
-        if item is not None and item.kind is not Is.WORDS and not _apart(run, item):
+        if item is not None and item.category is not Is.WORDS and not _apart(run, item):
             run.append(item)
             continue
         at_start = not parts or parts[-1].source.rstrip()[-1:] in (".", "?", "!")
         parts += _formula(run, at_start=at_start)
         run = []
-        if item is not None and item.kind is Is.WORDS:
+        if item is not None and item.category is Is.WORDS:
             parts += _words(item)
         elif item is not None:
             run = [item]
@@ -90,8 +90,8 @@ def _split(items: tuple[Item, ...]) -> list[Piece]:
 
 def _apart(run: list[Item], number: Item) -> bool:
     """Return whether a number follows a symbol and a space, as in ``d 0.07``: not a product."""
-    spaced = len(run) > 1 and run[-1].kind is Is.SPACE and run[-2].kind is Is.MATH
-    return spaced and number.kind is Is.EITHER and number.source not in ARTICLES
+    spaced = len(run) > 1 and run[-1].category is Is.SPACE and run[-2].category is Is.MATH
+    return spaced and number.category is Is.EITHER and number.source not in ARTICLES
 
 
 def _words(item: Item) -> list[Piece]:
@@ -112,7 +112,7 @@ def _formula(run: list[Item], at_start: bool) -> list[Piece]:
         last -= 1
     inside = run[first:last]
     if _counts(inside) or not any(
-        item.kind in (Is.MATH, Is.OPERATOR) or item.source in ARTICLES for item in inside
+        item.category in (Is.MATH, Is.OPERATOR) or item.source in ARTICLES for item in inside
     ):
         inside, last = [], first
     pieces = [piece for item in run[:first] for piece in _words(item)]
@@ -131,38 +131,40 @@ def _opens(run: list[Item], at: int, at_start: bool) -> bool:
     """Return whether a formula can begin with an item."""
     item = run[at]
     following = run[at + 1] if at + 1 < len(run) else None
-    if item.kind is Is.OPERATOR and item.source in COMPARISONS:
-        return any(later.kind in (Is.MATH, Is.EITHER) for later in run[at + 1 : at + 3])
-    if item.kind is Is.OPERATOR:  # a sign is attached to its number
+    if item.category is Is.OPERATOR and item.source in COMPARISONS:
+        return any(later.category in (Is.MATH, Is.EITHER) for later in run[at + 1 : at + 3])
+    if item.category is Is.OPERATOR:  # a sign is attached to its number
         return (
-            item.source in "+-" and following is not None and following.kind in (Is.MATH, Is.EITHER)
+            item.source in "+-"
+            and following is not None
+            and following.category in (Is.MATH, Is.EITHER)
         )
-    if item.kind is Is.EITHER and item.source in ARTICLES:
+    if item.category is Is.EITHER and item.source in ARTICLES:
         return _is_symbol(run, at, at_start)
-    return item.kind in (Is.MATH, Is.EITHER)
+    return item.category in (Is.MATH, Is.EITHER)
 
 
 def _is_symbol(run: list[Item], at: int, at_start: bool) -> bool:
     """Distinguish the symbols a, A and I from words, by adjacent operators or position."""
-    adjacent = [item for item in run[at + 1 : at + 3] if item.kind is not Is.SPACE][:1]
-    adjacent += [item for item in run[max(at - 2, 0) : at] if item.kind is not Is.SPACE][-1:]
-    if any(item.kind is Is.OPERATOR for item in adjacent):
+    adjacent = [item for item in run[at + 1 : at + 3] if item.category is not Is.SPACE][:1]
+    adjacent += [item for item in run[max(at - 2, 0) : at] if item.category is not Is.SPACE][-1:]
+    if any(item.category is Is.OPERATOR for item in adjacent):
         return True
-    first = all(item.kind is Is.SPACE for item in run[:at])
+    first = all(item.category is Is.SPACE for item in run[:at])
     return run[at].source == "A" and not (at_start and first)
 
 
 def _closes(run: list[Item], at: int) -> bool:
     """Return whether a formula can end with an item."""
     item = run[at]
-    if item.kind is Is.EITHER and item.source in ARTICLES:
+    if item.category is Is.EITHER and item.source in ARTICLES:
         return _is_symbol(run, at, at_start=False)
-    return item.kind in (Is.MATH, Is.EITHER)
+    return item.category in (Is.MATH, Is.EITHER)
 
 
 def _times(run: list[Item]) -> tuple[Item, ...]:
     """Return a formula with the x of ``D x D`` as a multiplication sign."""
-    solid = [at for at, item in enumerate(run) if item.kind is not Is.SPACE]
+    solid = [at for at, item in enumerate(run) if item.category is not Is.SPACE]
     signs = {
         at
         for left, at, right in zip(solid, solid[1:], solid[2:])
@@ -177,7 +179,7 @@ def _merged(parts: list[Piece]) -> list[Piece]:
     """Join adjacent words."""
     joined: list[Piece] = []
     for item in parts:
-        if joined and item.kind == joined[-1].kind == "words":
+        if joined and item.category == joined[-1].category == "words":
             joined[-1] = Piece(
                 "words", joined[-1].source + item.source, joined[-1].shown + item.shown
             )

@@ -1,9 +1,9 @@
-"""The patch loss of one masked image as a function of its area attentions, and its gradients.
+"""The loss of one masked patch as a function of area attentions, and its gradients.
 
-With p masked, in area n, p sees the sum of a_m z_m v_m (masked patches hold nothing), so that twice
-the loss is H = z_n^2 (1 - a_n)^2 + sum over m != n of z_m^2 a_m^2. Let g_m be half of dH/da_m and
-gbar the sum of a_m g_m. For any key q with attention s_q the softmax gives
--d loss / d Phi_m = z_m a_m (gbar - g_m), all unmasked keys of area m together;
+With p masked, in area n, the output of p is the sum of a_m z_m v_m (masked patches contribute
+nothing), so twice the loss is H = z_n^2 (1 - a_n)^2 + sum over m != n of z_m^2 a_m^2. Let g_m be
+half of dH/da_m and gbar the sum of a_m g_m. For any key q with attention s_q the softmax gives
+-d loss / d Phi_m = z_m a_m (gbar - g_m), for all unmasked keys of area m together;
 -d loss / d Upsilon_q = s_q (gbar - g_m) if q is unmasked, in area m, and s_q gbar if it is masked.
 """
 
@@ -18,7 +18,15 @@ from symbolic.masked import symbols as sym
 
 @dataclass(frozen=True)
 class AreaForm:
-    """Area attentions ``a`` and scales ``z`` of all areas, p in area ``own``; any exact values."""
+    """The area form of one image.
+
+    Attributes
+    ----------
+    z, a
+        Scales and unmasked attentions of all areas, symbols or exact numbers.
+    own
+        Index of p's own area.
+    """
 
     z: Sequence[sp.Expr]
     a: Sequence[sp.Expr]
@@ -26,7 +34,7 @@ class AreaForm:
 
     @property
     def twice_loss(self) -> sp.Expr:
-        """H, twice the loss of p given that it is masked."""
+        """H, twice the loss of p given that p is masked."""
         pairs = enumerate(zip(self.z, self.a))
         return sum(z**2 * ((1 - a) if m == self.own else a) ** 2 for m, (z, a) in pairs)
 
@@ -42,26 +50,31 @@ class AreaForm:
         return sum(a * g for a, g in zip(self.a, self.g))
 
     def feature(self, m: int) -> sp.Expr:
-        """-d loss / d Phi of area m."""
+        """Return -d loss / d Phi of area m."""
         return self.z[m] * self.a[m] * (self.g_mean - self.g[m])
 
     def position(self, attention: sp.Expr, area: int | None) -> sp.Expr:
-        """-d loss / d Upsilon of a key with this attention, unmasked in ``area`` or masked."""
+        """Return -d loss / d Upsilon of a key.
+
+        Parameters
+        ----------
+        attention
+            Attention to the key.
+        area
+            Area of the key if it is unmasked; ``None`` if it is masked.
+        """
         return attention * (self.g_mean - (0 if area is None else self.g[area]))
 
 
 def symbolic_form(areas: int, own: int = 1) -> tuple[AreaForm, sp.Symbol]:
-    """Return the form with a symbol for everything, and the share r of the masked keys.
-
-    p's own attention is what the others leave, 1 - r - sum of the others, so that signs show.
-    """
+    """Return the form in symbols, and the symbol r of the attention to masked keys."""
     z = sp.symbols(f"z_1:{areas + 1}", positive=True)
     a = list(sp.symbols(f"a_1:{areas + 1}", positive=True))
     return AreaForm(z, a, own), sp.Symbol("r", positive=True)
 
 
 def identities() -> dict[str, sp.Expr]:
-    """Return what is true of the area form itself, as expressions that must vanish (4 areas)."""
+    """Return the identities of the area form with 4 areas, as expressions that must vanish."""
     form, _ = symbolic_form(4)
     n = form.own
     claims = {
@@ -77,11 +90,11 @@ def identities() -> dict[str, sp.Expr]:
 
 
 def group_identities() -> dict[str, sp.Expr]:
-    """Return that equal areas may be taken together: A = copies a enters as z^2 A^2 / copies."""
+    """Return the identities of grouped equal areas: A = copies a enters as z^2 A^2 / copies."""
     total = sp.Symbol("A", positive=True)
-    one = {sym.a: total / sym.copies}
-    square = (sym.copies * sym.z**2 * sym.a**2).subs(one)
+    per_area = {sym.a: total / sym.copies}
+    square = (sym.copies * sym.z**2 * sym.a**2).subs(per_area)
     return {
         "H of equal areas": square - sym.z**2 * total**2 / sym.copies,
-        "g of equal areas": sp.diff(square, total) / 2 - (sym.z**2 * sym.a).subs(one),
+        "g of equal areas": sp.diff(square, total) / 2 - (sym.z**2 * sym.a).subs(per_area),
     }

@@ -1,8 +1,8 @@
-"""The derivations of masked image modelling by name; nothing is imported here."""
+"""Names, titles and places of the derivations of masked image modelling; imports nothing."""
 
-ORDER = 2  # among the theories
+ORDER = 2  # position among the theories
 
-#: name -> (title, place in the paper), in the order of the argument.
+#: Mapping from names to title and place in the paper, in the order of the argument.
 TITLES: dict[str, tuple[str, str]] = {
     "masked-area-form": (
         "Masked images: loss and gradients in area attentions",
@@ -11,8 +11,8 @@ TITLES: dict[str, tuple[str, str]] = {
     "masked-lemma-5.1": ("Feature-position correlations", "Huang et al. 2024, Lemma 5.1"),
     "masked-lemma-5.2": ("Position-position correlations", "Huang et al. 2024, Lemma 5.2"),
     "masked-reduction": (
-        "One query keeps few values; masks enter by counts",
+        "Few values per query; masks enter through counts",
         "Huang et al. 2024, derived here",
     ),
-    "masked-kernels": ("The summands that the masked solvers run", "derived here"),
+    "masked-kernels": ("Kernels of the masked solvers", "derived here"),
 }

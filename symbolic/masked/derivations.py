@@ -1,4 +1,4 @@
-"""What `patchdyn derive masked-...` shows: equations and proofs of the second theory."""
+"""Derivations of masked image modelling for `patchdyn derive`: equations and proofs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -41,7 +41,7 @@ def _lemma_5_1(name: str) -> Derivation:
     L, Phi_m = sp.symbols("L Phi_m")
     lead = "lead = sum of a_m (g_1 - g_m) over m != 1, n; r the attention to masked keys"
     table = {
-        "dL_dPhi": (-sp.Derivative(L, Phi_m), "summed over the clusters that hold v_m"),
+        "dL_dPhi": (-sp.Derivative(L, Phi_m), "summed over the clusters that contain v_m"),
         "alpha_m": (sp.Symbol("alpha_m"), "one image"),
         "alpha_n": (sp.Symbol("alpha_n"), "p's own area, others as above: >= 0"),
         "global_falls": (displays.g_1 - sym.g_mean, lead),
@@ -64,7 +64,7 @@ def _lemma_5_2(name: str) -> Derivation:
 
 def _reduction(name: str) -> Derivation:
     table = {
-        "p_masked": (sp.Symbol("chance"), "that p is masked"),
+        "p_masked": (sp.Symbol("p_masked"), "probability that p is masked"),
         "floor": (sp.Symbol("floor"), "loss that remains"),
     }
     equations = displays.REDUCTION.labelled(table)

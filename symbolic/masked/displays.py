@@ -1,7 +1,7 @@
-"""What is displayed of masked images, held against the area form of four areas of any sizes.
+"""Displayed equations of masked images, tested against the area form of four areas of any sizes.
 
-Query p lies in the second area, the first is the global one; r is the attention to masked keys. The
-attentions sum to 1. The two equations of the reduction are held against a count of masks.
+Query p lies in the second area; the first area is the global one; r is the attention to masked
+keys. The attentions sum to 1. The two equations of the reduction are tested by counting masks.
 """
 
 from itertools import combinations
@@ -23,11 +23,11 @@ _E, _z_1 = sp.Function("E"), sp.Symbol("z_1")
 _EXACT = a_m * z_m * (g_mean - g_m)
 _FALLS = lead + g_1 * (a_n + r) + z_n**2 * a_n * (1 - a_n)
 _P, _M, _C_n, _K = sp.symbols("P M C_n K", integer=True, positive=True)
-_CHANCE = sp.binomial(_P - _C_n, _M - _C_n) / sp.binomial(_P, _M)
+_PROBABILITY = sp.binomial(_P - _C_n, _M - _C_n) / sp.binomial(_P, _M)
 
 
 def _values(form: AreaForm, share: sp.Expr) -> dict[str, sp.Expr]:
-    """Return what the displayed symbols stand for, m being the third area."""
+    """Return a mapping from displayed symbols to values; m is the third area."""
     z, a, g, own = form.z, form.a, form.g, form.own
     return {
         "z_n": z[own],
@@ -50,7 +50,7 @@ def _values(form: AreaForm, share: sp.Expr) -> dict[str, sp.Expr]:
 
 
 def _four_areas() -> tuple[AreaForm, sp.Symbol]:
-    """Return the form whose own attention is what the others and the masked keys leave."""
+    """Return the form with p's own attention eliminated by the sum rule."""
     form, share = symbolic_form(AREAS)
     a = list(form.a)
     a[form.own] = 1 - share - sum(x for k, x in enumerate(a) if k != form.own)
@@ -58,15 +58,15 @@ def _four_areas() -> tuple[AreaForm, sp.Symbol]:
 
 
 def residual(name: str, right: sp.Expr) -> sp.Expr:
-    """Return what vanishes if this equation holds."""
+    """Return an expression that vanishes if the equation holds."""
     if name == "attention":
         return sp.Sum(right, (q, 1, _keys)) - 1
     form, share = _four_areas()
     if name in ("F_p", "H"):
         return _sum_over_areas(name, right, form)
-    words = _values(form, share)
+    values = _values(form, share)
     shown = right.replace(_E, lambda x: x)
-    shown = shown.subs({x: words[x.name] for x in shown.free_symbols if x.name in words})
+    shown = shown.subs({x: values[x.name] for x in shown.free_symbols if x.name in values})
     exact = {
         "g_m": form.g[2],
         "g_n": form.g[form.own],
@@ -84,7 +84,7 @@ def residual(name: str, right: sp.Expr) -> sp.Expr:
 
 
 def _sum_over_areas(name: str, right: sp.Expr, form: AreaForm) -> sp.Expr:
-    """Compare with twice the loss; v_m orthonormal, the displayed sum of H leaves out m = n."""
+    """Return the difference from twice the loss; the displayed sum of H omits m = n."""
     basis, own = sp.symbols(f"v_1:{AREAS + 1}"), form.own
     entries = {
         x[k + 1]: row[k]
@@ -99,12 +99,12 @@ def _sum_over_areas(name: str, right: sp.Expr, form: AreaForm) -> sp.Expr:
     return outside**2 + sum(sp.diff(missing, v) ** 2 for v in basis) - form.twice_loss
 
 
-#: Patches, masked ones, and p's area with p = 0 of the masks that are counted; z_n = 3, K = 2.
+#: Number of patches, number of masked patches, and p's area with p = 0, for counting masks.
 PATCHES, MASKED, AREA = 6, 4, {0, 1, 2}
 
 
-def reduction_lacks(name: str, right: sp.Expr) -> sp.Expr:
-    """Return the displayed chance or floor minus what counting all masks gives."""
+def reduction_residual(name: str, right: sp.Expr) -> sp.Expr:
+    """Return the displayed probability or floor minus the value from counting all masks."""
     masks = [set(mask) for mask in combinations(range(PATCHES), MASKED)]
     hidden = sp.Rational(sum(mask >= AREA for mask in masks), len(masks))
     share = sp.Rational(sum(0 in mask for mask in masks), len(masks))
@@ -113,7 +113,7 @@ def reduction_lacks(name: str, right: sp.Expr) -> sp.Expr:
     return shown - {"p_masked": share, "floor": 9 * hidden / 2}[name]
 
 
-#: Every right-hand side by name: what is displayed and what is proved.
+#: Displayed equations and their tests.
 AREA_FORM = Displays(
     {
         "attention": _logit / sp.Sum(_logit, (q, 1, _keys)),
@@ -146,7 +146,7 @@ LEMMA_5_2 = Displays(
 REDUCTION = Displays(
     {
         "p_masked": _M / _P,
-        "floor": _E(z_n**2) / (2 * _K) * sp.Sum(_CHANCE, (sp.Symbol("k"), 1, _K)),
+        "floor": _E(z_n**2) / (2 * _K) * sp.Sum(_PROBABILITY, (sp.Symbol("k"), 1, _K)),
     },
-    reduction_lacks,
+    reduction_residual,
 )

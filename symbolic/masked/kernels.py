@@ -1,7 +1,7 @@
-"""What is emitted to ``dynamics/masked/_emitted.py``: the summands of the area form.
+"""Emitted kernels of masked image modelling: the contributions to the area form.
 
-``rest`` is handed over instead of being formed as 1 - a: when p's own area has all attention, what
-it lacks is a sum of small terms and keeps its digits.
+``rest`` is an argument instead of 1 - a, so that no digits cancel when p's own area has nearly all
+attention: it is then a sum of small terms.
 """
 
 import sympy as sp
@@ -14,7 +14,7 @@ from symbolic.masked.symbols import a, advantage, copies, g, g_mean, mass, rest,
 
 
 def _own() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """H, its share of gbar, and g of p's own area, 1 - a replaced by ``rest``."""
+    """Return H, the share of gbar, and g of p's own area, with 1 - a replaced by ``rest``."""
     form = AreaForm([z], [a], 0)
     complement = {1 - a: rest}
     return (
@@ -25,7 +25,7 @@ def _own() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
 
 
 def own_area() -> Kernel:
-    """The own area of p."""
+    """Return the kernel of p's own area."""
     names = ("H", "a g", "g")
     doc = """Share of p's own area in twice the loss and in gbar, and its g.
 
@@ -34,17 +34,17 @@ def own_area() -> Kernel:
 
 
 def other_area() -> Kernel:
-    """A group of equal areas that p is not in, ``a`` their attention together."""
+    """Return the kernel of a group of equal areas that p is not in."""
     square = copies * (a / copies) ** 2 * z**2
     results = (("H and a g", square), ("g", sp.diff(square, a) / 2))
     doc = """Share of other areas in twice the loss and in gbar (the same), and their g.
 
-    z^2 a^2 / copies and z^2 a / copies for so many equal areas with attention a together."""
+    z^2 a^2 / copies and z^2 a / copies for equal areas with total attention a."""
     return Kernel("other_area", (z, a, copies), (), results, doc)
 
 
 def correlation_gradient() -> Kernel:
-    """Derivative of the loss of one image in a feature and in a position correlation."""
+    """Return the kernel of the derivatives in a feature and a position correlation."""
     results = (("d Phi", -z * mass * advantage), ("d Upsilon", -mass * advantage))
     doc = """Derivatives of the loss of one image in Phi and in Upsilon of keys of one area.
 
@@ -54,21 +54,24 @@ def correlation_gradient() -> Kernel:
 
 
 def kernels() -> tuple[Kernel, ...]:
-    """Return every kernel in the order in which it is emitted."""
+    """Return all kernels, in the order of emission."""
     return own_area(), other_area(), correlation_gradient(), *keys.kernels()
 
 
 def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
-    """Return, per emitted result, its difference from the area form; all must vanish.
+    """Return the differences of emitted results from the area form, which must vanish.
 
-    ``built`` (default: the kernels that are emitted) is there to see an altered one fail.
+    Parameters
+    ----------
+    built
+        Kernels, by default the emitted ones; altered kernels must fail (for tests).
     """
     built = built or kernels()
     return area_identities(*built[:3]) | keys.identities(built[3:])
 
 
 def area_identities(of_own: Kernel, of_other: Kernel, of_gradient: Kernel) -> dict[str, sp.Expr]:
-    """Return the identities of the kernels that the areas are summed from."""
+    """Return the identities of the kernels of areas, which must vanish."""
     z_n, a_n, z_m, a_m = sp.symbols("z_n a_n z_m a_m", positive=True)
     form = AreaForm([z_n, z_m, z_m], [a_n, a_m / 2, a_m / 2], 0)
     own = [e.subs({z: z_n, a: a_n, rest: 1 - a_n}) for _, e in of_own.results]

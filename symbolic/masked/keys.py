@@ -1,14 +1,15 @@
-"""What the keys of one cell add to the softmax and to the second derivatives of the loss.
+"""Contributions of the keys of a cell to the softmax and to the second derivatives of the loss.
 
-A cell holds unmasked keys, of logit Upsilon + z Phi, and masked ones, of logit Upsilon. Let w_i be
-the attention to key i, B_is the derivative of its logit in the slot s (a Phi or an Upsilon), v_s
-the first derivatives of the loss, y_s = sum_i w_i B_is, and a_m gather the unmasked keys of area m:
+A cell has unmasked keys with the logit Upsilon + z Phi, and masked keys with the logit Upsilon. Let
+w_i be the attention to key i, B_is the derivative of its logit in the slot s (a Phi or an Upsilon),
+v_s the first derivatives of the loss, y_s = sum_i w_i B_is, and a_m the attention to the unmasked
+keys of area m:
 
     d_s d_t loss = sum_i B_is B_it w_i (g_i - gbar) - v_s y_t - y_s v_t
                    + sum_m (z_m^2 / copies_m) d_s a_m d_t a_m.
 
-`symbolic.masked.all_sizes` proves it in the logits for every P and N; here the chain rule through
-the two logits gives what each cell adds, and `identities` puts the pieces together again.
+`symbolic.masked.all_sizes` proves it in the logits for every P and N. Here the chain rule through
+the two logits gives the contribution of each cell, and `identities` tests their sum.
 """
 
 from functools import cache
@@ -28,20 +29,20 @@ v_s, v_t, y_s, y_t = sp.symbols("v_s v_t y_s y_t", real=True)
 
 LOGITS = (Upsilon + z * Phi, Upsilon)
 _SLOTS = (Phi, Upsilon)
-#: Attention to the unmasked and the masked keys of a cell, and how fast it moves the loss.
+#: Attention to unmasked and masked keys of a cell, and derivatives of the loss in their logits.
 _SHARES = (unmasked, masked)
 _PULLS = (-unmasked * advantage, -masked * g_mean)
 
 
 def key_logits() -> Kernel:
-    """Logits of the keys of a cell."""
+    """Return the kernel of the logits of a cell."""
     doc = """Logits of the unmasked and of the masked keys of a cell (equation (2.7))."""
     results = tuple(zip(("unmasked", "masked"), LOGITS))
     return Kernel("key_logits", (Upsilon, z, Phi), (), results, doc)
 
 
 def key_weights() -> Kernel:
-    """Exponentials of the logits, shifted by the largest of all."""
+    """Return the kernel of the unnormalized softmax weights of a cell."""
     doc = """Softmax weights of all unmasked and of all masked keys of a cell, before division.
 
     count e^(logit - top) and (size - count) e^(logit - top), top the largest logit of the row."""
@@ -53,8 +54,8 @@ def key_weights() -> Kernel:
 
 
 def key_slopes() -> Kernel:
-    """What a cell adds to y_s."""
-    doc = """What the keys of a cell add to the mean slope of the logits, in Phi and in Upsilon."""
+    """Return the kernel of the contribution of a cell to y_s."""
+    doc = """Contribution of a cell to the mean slope of the logits, in Phi and in Upsilon."""
     results = tuple(
         (f"y in {slot}", sum(w * sp.diff(x, slot) for w, x in zip(_SHARES, LOGITS)))
         for slot in _SLOTS
@@ -63,44 +64,44 @@ def key_slopes() -> Kernel:
 
 
 def key_hessian() -> Kernel:
-    """What a cell adds through the product of two slopes of one logit."""
-    doc = """What the keys of a cell add to the second derivatives through their own logits.
+    """Return the kernel of the terms B_is B_it w_i (g_i - gbar) of a cell."""
+    doc = """Contribution of a cell to the second derivatives through its own logits.
 
     In Phi twice, in Phi and Upsilon, in Upsilon twice; advantage = gbar - g of the unmasked."""
     pairs = combinations_with_replacement(_SLOTS, 2)
     results = tuple(
         (
-            f"{one} {other}",
-            sum(pull * sp.diff(x, one) * sp.diff(x, other) for pull, x in zip(_PULLS, LOGITS)),
+            f"{s} {t}",
+            sum(pull * sp.diff(x, s) * sp.diff(x, t) for pull, x in zip(_PULLS, LOGITS)),
         )
-        for one, other in pairs
+        for s, t in pairs
     )
     return Kernel("key_hessian", (z, unmasked, masked, advantage, g_mean), (), results, doc)
 
 
 def area_slope() -> Kernel:
-    """Derivative of an area attention."""
-    doc = """d_s a of an area: what its unmasked keys gather of B_is, less a times the mean y_s."""
+    """Return the kernel of the derivative of an area attention."""
+    doc = """d_s a of an area: the sum of w_i B_is over its unmasked keys minus a y_s."""
     result = ("slope", gathered - a * mean)
     return Kernel("area_slope", (gathered, a, mean), (), (result,), doc)
 
 
 def area_bend() -> Kernel:
-    """Second derivative of the loss in an area attention."""
+    """Return the kernel of the second derivative of the loss in an area attention."""
     loss = copies * (a / copies) ** 2 * z**2 / 2
-    doc = """Second derivative of the loss in the attention to so many equal areas, z^2 / copies."""
+    doc = """Second derivative of the loss in the attention to equal areas, z^2 / copies."""
     return Kernel("area_bend", (z, copies), (), (("bend", sp.diff(loss, a, 2)),), doc)
 
 
 def mean_hessian() -> Kernel:
-    """What the normalisation of the softmax adds."""
-    doc = """What normalisation adds to a second derivative of the loss: -v_s y_t - y_s v_t."""
+    """Return the kernel of the contribution of the softmax normalization."""
+    doc = """Share of the normalization in a second derivative of the loss: -v_s y_t - y_s v_t."""
     result = ("share", -v_s * y_t - y_s * v_t)
     return Kernel("mean_hessian", (v_s, v_t, y_s, y_t), (), (result,), doc)
 
 
 def kernels() -> tuple[Kernel, ...]:
-    """Return every kernel of this module in the order in which it is emitted."""
+    """Return all kernels of this module, in the order of emission."""
     return (
         key_logits(),
         key_weights(),
@@ -112,13 +113,13 @@ def kernels() -> tuple[Kernel, ...]:
     )
 
 
-#: Area of each cell of the small model; the last cell is p, whose keys are masked. Area 0 is p's.
+#: Area of each cell of the small model; the last cell is {p}, which is masked. Area 0 is p's own.
 _AREAS = (0, 1, 1, 0)
 
 
 @cache
 def _small_model() -> tuple[list[tuple[sp.Expr, sp.Expr]], list[sp.Expr], list[sp.Symbol]]:
-    """Weights of the keys of each cell, scales and numbers of equal areas (p's is alone)."""
+    """Return the weights of unmasked and masked keys of each cell, scales and unknowns."""
     e = sp.symbols("e_0:4", positive=True)  # e^Upsilon of the cells
     lift = sp.symbols("lift_0:2", positive=True)  # e^(z Phi) of the areas
     u, h = sp.symbols("u_0:3", positive=True), sp.symbols("h_0:4", positive=True)
@@ -128,14 +129,15 @@ def _small_model() -> tuple[list[tuple[sp.Expr, sp.Expr]], list[sp.Expr], list[s
 
 
 def _result(kernel: Kernel, index: int, *values: sp.Expr) -> sp.Expr:
+    """Return a result of a kernel at given arguments."""
     return kernel.expanded(index).subs(dict(zip(kernel.arguments, values)), simultaneous=True)
 
 
 def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
-    """Return the sum of all pieces less the derivatives of the loss itself, slot by slot.
+    """Return the sums of all contributions minus the derivatives of the loss, by slot.
 
-    Four cells in two areas, the second of them so many equal ones; e^Upsilon and e^(z Phi) are the
-    unknowns, so that a derivative in a slot is a scaled one in them.
+    The small model has four cells in two areas, the second representing ``copies`` equal areas. Its
+    unknowns are e^Upsilon and e^(z Phi).
     """
     of = {kernel.name: kernel for kernel in built}
     cells, scales, unknowns = _small_model()
@@ -143,56 +145,57 @@ def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
     keys = [(x / total, y / total) for x, y in cells]
     attention = [sum(x for (x, _), m in zip(keys, _AREAS) if m == area) for area in (0, 1)]
     number = (sp.Integer(1), copies)
-    loss = (scales[0] ** 2 * (1 - attention[0]) ** 2
-            + scales[1] ** 2 * attention[1] ** 2 / copies) / 2  # fmt: skip
+    twice_loss = scales[0] ** 2 * (1 - attention[0]) ** 2
+    twice_loss += scales[1] ** 2 * attention[1] ** 2 / copies
+    loss = twice_loss / 2
     chain = [scales[0], scales[1], 1, 1, 1, 1]  # d/d Phi = z lift d/d lift, d/d Upsilon = e d/d e
 
-    def moved(x: sp.Expr, slot: int) -> sp.Expr:
+    def derivative(x: sp.Expr, slot: int) -> sp.Expr:
         return chain[slot] * unknowns[slot] * sp.diff(x, unknowns[slot])
 
     form = AreaForm(scales, [attention[0], attention[1] / copies], 0)
     mean_g = form.g_mean + (copies - 1) * attention[1] / copies * form.g[1]
-    y, gathers = [0] * 6, [[0] * 6, [0] * 6]
+    y, sums = [0] * 6, [[0] * 6, [0] * 6]
     own: dict[tuple[int, int], sp.Expr] = {}
     for c, (m, pair) in enumerate(zip(_AREAS, keys)):
         s, t = m, 2 + c
         slopes = [_result(of["key_slopes"], i, scales[m], *pair) for i in (0, 1)]
         y[s], y[t] = y[s] + slopes[0], y[t] + slopes[1]
-        gathers[m][s] += slopes[0]
-        gathers[m][t] += pair[0]
+        sums[m][s] += slopes[0]
+        sums[m][t] += pair[0]
         bend = [
             _result(of["key_hessian"], i, scales[m], *pair, mean_g - form.g[m], mean_g)
             for i in range(3)
         ]
-        for place, x in zip(((s, s), (s, t), (t, t)), bend):
-            own[place] = own.get(place, 0) + x
-    v = [moved(loss, slot) for slot in range(6)]
+        for slots, x in zip(((s, s), (s, t), (t, t)), bend):
+            own[slots] = own.get(slots, 0) + x
+    v = [derivative(loss, slot) for slot in range(6)]
     d_a = [
-        [_result(of["area_slope"], 0, gathers[m][s], attention[m], y[s]) for s in range(6)]
+        [_result(of["area_slope"], 0, sums[m][s], attention[m], y[s]) for s in range(6)]
         for m in (0, 1)
     ]
     claims = {
-        f"slope of the attention to area {m} in slot {s}": d_a[m][s] - moved(attention[m], s)
+        f"slope of the attention to area {m} in slot {s}": d_a[m][s] - derivative(attention[m], s)
         for m in (0, 1)
         for s in range(6)
     }
     for s, t in combinations_with_replacement(range(6), 2):
-        found = own.get((s, t), 0) + _result(of["mean_hessian"], 0, v[s], v[t], y[s], y[t])
+        second = own.get((s, t), 0) + _result(of["mean_hessian"], 0, v[s], v[t], y[s], y[t])
         for m in (0, 1):
-            found += _result(of["area_bend"], 0, scales[m], number[m]) * d_a[m][s] * d_a[m][t]
-        claims[f"second derivative in slots {s} and {t}"] = found - moved(v[s], t)
+            second += _result(of["area_bend"], 0, scales[m], number[m]) * d_a[m][s] * d_a[m][t]
+        claims[f"second derivative in slots {s} and {t}"] = second - derivative(v[s], t)
     return claims | weight_identities(of)
 
 
 def weight_identities(of: dict[str, Kernel]) -> dict[str, sp.Expr]:
-    """A weight is e^logit over that of a key of logit top, for each of the keys of a cell."""
+    """Return the identities of the softmax weights, which must vanish."""
     logits = [_result(of["key_logits"], i, Upsilon, z, Phi) for i in (0, 1)]
     number = (count, size - count)
     slopes = {"unmasked": (1, z), "masked": (1, 0)}
     claims = {}
-    for i, (what, (of_upsilon, of_phi)) in enumerate(slopes.items()):
-        claims[f"{what} logit"] = logits[i] - of_upsilon * Upsilon - of_phi * Phi
+    for i, (key, (of_upsilon, of_phi)) in enumerate(slopes.items()):
+        claims[f"{key} logit"] = logits[i] - of_upsilon * Upsilon - of_phi * Phi
         weight = _result(of["key_weights"], i, count, size, *logits, top)
-        claims[f"{what} at top"] = weight.subs(top, logits[i]) - number[i]
-        claims[f"{what} slope in top"] = sp.cancel(sp.diff(weight, top) / weight) + 1
+        claims[f"{key} at top"] = weight.subs(top, logits[i]) - number[i]
+        claims[f"{key} slope in top"] = sp.cancel(sp.diff(weight, top) / weight) + 1
     return claims

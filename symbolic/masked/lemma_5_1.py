@@ -1,14 +1,14 @@
-"""Lemma 5.1: how the feature-position correlations move, from the raw loss, and in which direction.
+"""Lemma 5.1: gradients of the feature-position correlations from the raw loss, and their signs.
 
 With p masked, in area n of cluster k, and a_m the unmasked area attentions,
 -d loss / d Phi_{p->v_{k,m}} = a_m z_m (gbar - g_m), where g_m = z_m^2 a_m for m != n,
-g_n = -z_n^2 (1 - a_n) and gbar = sum over m of a_m g_m; no other feature moves, nor does any row of
-Q but p's. For m = n this is a_n (z_n^3 (1 - a_n)^2 + z_n sum over m != n of z_m^2 a_m^2) >= 0. For
-m != n the sign is that of gbar - g_m; that of the global area falls whenever no other area but p's
-pulls harder (g_m <= g_1). The expectation over clusters and masks, with the indicator that p is
-masked, is the lemma's alpha. The form is proved for every P, any areas and any mask in
-`symbolic.masked.all_sizes`, and checked here from the raw loss with numbered entries, at small
-sizes and random rational points.
+g_n = -z_n^2 (1 - a_n) and gbar = sum over m of a_m g_m; the gradient is zero for all other features
+and all rows of Q but p's. For m = n this is
+a_n (z_n^3 (1 - a_n)^2 + z_n sum over m != n of z_m^2 a_m^2) >= 0. For m != n the sign is the sign
+of gbar - g_m; the correlation with the global area falls whenever g_m <= g_1 for all areas but p's.
+The expectation over clusters and masks, with the indicator that p is masked, is the lemma's alpha.
+The form is proved for every P, any areas and any mask in `symbolic.masked.all_sizes`, and checked
+here from the raw loss with numbered entries, at small sizes and random rational points.
 """
 
 import random
@@ -25,7 +25,7 @@ from symbolic.masked.area_form import AreaForm, identities, symbolic_form
 from symbolic.masked.raw_loss import Mask, Partition, RawModel, raw_model
 
 CLAIM = "Lemma 5.1: feature-position gradients of the raw loss in area form"
-#: (partitions, masked patches) of the proofs that `prove_all` runs: P = 4, 5, 6; K = 2, 1, 2.
+#: Cases (partitions, number of masked patches) with P = 4, 5, 6 and K = 2, 1, 2.
 CASES: tuple[tuple[tuple[Partition, ...], int], ...] = (
     ((((0, 1), (2, 3)), ((0, 2, 3), (1,))), 2),
     ((((0, 1, 2), (3, 4)),), 3),
@@ -34,7 +34,7 @@ CASES: tuple[tuple[tuple[Partition, ...], int], ...] = (
 
 
 def area_form(model: RawModel, k: int, mask: Mask, p: int, point: Point) -> AreaForm:
-    """Return the area form of one image at a point, from its attentions."""
+    """Return the area form of one image at a point."""
     attention = model.attention(k, mask, p, point)
     areas = model.partitions[k]
     a = [sum((attention[q] for q in area if q not in mask), Fraction(0)) for area in areas]
@@ -42,7 +42,19 @@ def area_form(model: RawModel, k: int, mask: Mask, p: int, point: Point) -> Area
 
 
 def prove(partitions: Sequence[Partition], masked: int, *, seed: int = 0, points: int = 1) -> Proof:
-    """Compare every entry of every gradient, for all clusters, masks and masked patches."""
+    """Compare all entries of the gradients, for all clusters, masks and masked patches.
+
+    Parameters
+    ----------
+    partitions
+        Partition of the patches, one per cluster.
+    masked
+        Number of masked patches.
+    seed
+        Seed of the random rational points.
+    points
+        Number of points per image.
+    """
     model, rng = raw_model(tuple(partitions)), random.Random(seed)
     builder = ProofBuilder(CLAIM, P=model.P, K=model.K, masked=masked)
     images = 0
@@ -58,7 +70,7 @@ def prove(partitions: Sequence[Partition], masked: int, *, seed: int = 0, points
 
 
 def _check_rows(builder: ProofBuilder, model: RawModel, k: int, p: int) -> None:
-    """Only the row of p, and in it the features of the cluster and all positions, enter."""
+    """Test that the loss depends only on positions and features of the cluster in row p."""
     columns = [
         *range(model.P),
         *(model.feature[k, model.area(k, q)] for q in range(model.P) if q != p),
@@ -70,14 +82,15 @@ def _check_rows(builder: ProofBuilder, model: RawModel, k: int, p: int) -> None:
 def _check_features(
     builder: ProofBuilder, model: RawModel, k: int, mask: Mask, p: int, point: Point
 ) -> None:
+    """Compare the gradient in all features of row p at a point."""
     loss, *derivatives = model.evaluate(k, mask, p, point)
     form = area_form(model, k, mask, p, point)
     where = (k, mask, p)
     builder.equal("twice the loss of p in area form", 2 * loss, form.twice_loss, where)
     for (cluster, m), column in model.feature.items():
         if cluster == k:
-            what = "-d loss / d Phi_m = a_m z_m (gbar - g_m)"
-            builder.equal(what, -derivatives[column], form.feature(m), where)
+            identity = "-d loss / d Phi_m = a_m z_m (gbar - g_m)"
+            builder.equal(identity, -derivatives[column], form.feature(m), where)
         else:
             builder.equal("features of other clusters stay", derivatives[column], 0, where)
     own = -derivatives[model.feature[k, form.own]]
@@ -85,7 +98,7 @@ def _check_features(
 
 
 def signs() -> Proof:
-    """Show the signs as manifest sums of nonnegative terms (symbolic, 4 areas, all z different)."""
+    """Prove the signs by writing the gradients as sums of nonnegative terms (4 areas)."""
     builder = ProofBuilder("Lemma 5.1: signs")
     form, r = symbolic_form(4)
     n, z, a = form.own, form.z, form.a
@@ -101,28 +114,28 @@ def signs() -> Proof:
     falls = g_1 * (a[n] + r) + z[n] ** 2 * a[n] * rest
     falls += sum(a[m] * d for m, d in zip(others, lead))
     leads = dict(zip(lead, (g_1 - form.g[m] for m in others)))
-    in_full = falls.subs(leads).subs(rest, 1 - a[n])
+    expanded = falls.subs(leads).subs(rest, 1 - a[n])
     total = {r: 1 - sum(a)}  # shares of areas and masked keys sum to 1
-    what = "g_1 - gbar = sum of a_m (g_1 - g_m) + g_1 (a_n + r) + z_n^2 a_n (1 - a_n)"
-    builder.zero(what, decide((g_1 - form.g_mean - in_full).subs(total)))
+    identity = "g_1 - gbar = sum of a_m (g_1 - g_m) + g_1 (a_n + r) + z_n^2 a_n (1 - a_n)"
+    builder.zero(identity, decide((g_1 - form.g_mean - expanded).subs(total)))
     _nonnegative(builder, "global correlation falls if no g_m exceeds g_1", falls)
 
     rises = AreaForm([1, 1, 1], [sp.Rational(1, 100), sp.Rational(1, 100), sp.Rational(9, 10)], 1)
     builder.equal("it may rise where another area has more attention", rises.feature(0) > 0, True)
-    for what, expression in identities().items():
-        builder.zero(what, decide(expression))
+    for name, expression in identities().items():
+        builder.zero(name, decide(expression))
     return builder.build()
 
 
-def _nonnegative(builder: ProofBuilder, what: str, expression: sp.Expr) -> None:
+def _nonnegative(builder: ProofBuilder, identity: str, expression: sp.Expr) -> None:
     """Record whether a polynomial in nonnegative symbols has positive coefficients only."""
     symbols = sorted(expression.free_symbols, key=str)
     positive = all(c > 0 for c in sp.Poly(sp.expand(expression), *symbols).coeffs())
-    builder.equal(what, positive and all(x.is_nonnegative for x in symbols), True)
+    builder.equal(identity, positive and all(x.is_nonnegative for x in symbols), True)
 
 
 def prove_all(*, quick: bool = False) -> list[Proof]:
-    """Prove it for all sizes, show the signs, run every case (if quick, all but the largest)."""
+    """Prove the lemma for all sizes, its signs, and all cases (``quick``: not the largest)."""
     return [
         all_sizes.prove_5_1(),
         displays.LEMMA_5_1.prove("Lemma 5.1", areas=displays.AREAS),

@@ -1,10 +1,10 @@
-"""Lemma 5.2: how the position-position correlations move, from the raw loss.
+"""Lemma 5.2: gradients of the position-position correlations from the raw loss.
 
 With p masked, -d loss / d Upsilon_{p->q} = attn_{p->q} (gbar - g_m) for an unmasked patch q of area
-m and attn_{p->q} gbar for a masked one (p itself among them), in the notation of Lemma 5.1. The sum
-over all q is zero: positions only move attention from some patches to others. The unmasked patches
-of p's own area gain. Proved for every P, any areas and any mask in `symbolic.masked.all_sizes`, and
-checked here from the raw loss with numbered entries, at small sizes and random rational points.
+m and attn_{p->q} gbar for a masked one (including p), in the notation of Lemma 5.1. The sum over
+all q is zero: positions only shift attention between patches. The unmasked patches of p's own area
+gain. Proved for every P, any areas and any mask in `symbolic.masked.all_sizes`, and checked here
+from the raw loss with numbered entries, at small sizes and random rational points.
 """
 
 import random
@@ -22,7 +22,10 @@ CLAIM = "Lemma 5.2: position-position gradients of the raw loss in area form"
 
 
 def prove(partitions: Sequence[Partition], masked: int, *, seed: int = 0, points: int = 1) -> Proof:
-    """Compare the gradient in every position, for all clusters, masks and masked patches."""
+    """Compare the gradient in all positions, for all clusters, masks and masked patches.
+
+    Parameters are those of `symbolic.masked.lemma_5_1.prove`.
+    """
     model, rng = raw_model(tuple(partitions)), random.Random(seed)
     builder = ProofBuilder(CLAIM, P=model.P, K=model.K, masked=masked)
     for k in range(model.K):
@@ -37,15 +40,16 @@ def prove(partitions: Sequence[Partition], masked: int, *, seed: int = 0, points
 def _check_positions(
     builder: ProofBuilder, model: RawModel, k: int, mask: Mask, p: int, point: Point
 ) -> None:
+    """Compare the gradient in all positions of row p at a point."""
     _, *derivatives = model.evaluate(k, mask, p, point)
     form = area_form(model, k, mask, p, point)
     attention = model.attention(k, mask, p, point)
     where = (k, mask, p)
     for q in range(model.P):
         area = None if q in mask else model.area(k, q)
-        what = "masked: attn gbar" if area is None else "unmasked: attn (gbar - g_area)"
+        form_name = "masked: attn gbar" if area is None else "unmasked: attn (gbar - g_area)"
         builder.equal(
-            f"-d loss / d Upsilon_q, {what}",
+            f"-d loss / d Upsilon_q, {form_name}",
             -derivatives[q],
             form.position(attention[q], area),
             where,
@@ -56,7 +60,7 @@ def _check_positions(
 
 
 def prove_all(*, quick: bool = False) -> list[Proof]:
-    """Prove it for all sizes and run every case (if quick, all but the largest)."""
+    """Prove the lemma for all sizes and all cases (without the largest if ``quick``)."""
     cases = CASES[:-1] if quick else CASES
     general = [all_sizes.prove_5_2(), displays.LEMMA_5_2.prove("Lemma 5.2", areas=displays.AREAS)]
     return [*general, *(prove(*case) for case in cases)]

@@ -1,15 +1,14 @@
-r"""The model of Huang et al. (2024) with every entry of Q free, its loss and gradient by SymPy.
+r"""The model of Huang et al. (2024) with all entries of Q free, and its loss and gradient.
 
 Positions e_q and features v_{k,m} are orthonormal: coordinates 0 .. P-1 and P onwards. Given the
-cluster k and the mask, M(X) holds z_{k,m} v_{k,m} in the unmasked patches and 0 in the others,
-X~ = M(X) + E, attn_{p->q} = softmax_q(X~_p^T Q X~_q), F_p = sum_q attn_{p->q} M(X)_q, and p adds
-|X_p - F_p|^2 / 2 to the loss if it is masked (equations (2.5) to (2.8)). Nothing about areas is
-built in.
+cluster k and the mask, M(X) is z_{k,m} v_{k,m} in the unmasked patches and 0 in the others,
+X~ = M(X) + E, attn_{p->q} = softmax_q(X~_p^T Q X~_q), F_p = sum_q attn_{p->q} M(X)_q, and the loss
+of a masked patch p is |X_p - F_p|^2 / 2 (equations (2.5) to (2.8)). Areas are not built in.
 
-The mask enters as b_q = 1 for unmasked patches, 0 for masked ones, put in after differentiation.
-A logit is a sum of monomials in b, z and Q without constant term. The exponentials of different
+The mask enters as b_q = 1 for unmasked and 0 for masked patches, substituted after differentiation.
+A logit is a sum of monomials in b, z and Q without a constant term. The exponentials of different
 monomials are algebraically independent of each other and of b, z and Q, so each is replaced by an
-unknown of its own: what holds for them holds for the exponentials, and the other way round.
+independent unknown: identities between the unknowns and between the exponentials are equivalent.
 """
 
 import random
@@ -26,7 +25,22 @@ Mask = tuple[int, ...]
 
 
 class RawModel:
-    """The full model for given partitions, one per cluster; ``Q`` is a (d, d) matrix of symbols."""
+    """The full model for given partitions.
+
+    Parameters
+    ----------
+    partitions
+        Partition of the patches into areas, one per cluster.
+
+    Attributes
+    ----------
+    P, K, d
+        Numbers of patches and clusters; dimension of a token.
+    feature
+        Coordinate of v_{k,m}, by (k, m).
+    Q, b, z
+        Symbols: Q (d, d), b (P,), and z by (k, m).
+    """
 
     def __init__(self, partitions: Sequence[Partition]) -> None:
         self.partitions = tuple(partitions)
@@ -54,36 +68,36 @@ class RawModel:
         return X
 
     def loss(self, k: int, p: int) -> sp.Expr:
-        """Return what p adds to the loss of one image if it is masked, a function of Q, z, b."""
+        """Return the loss of p in one image if it is masked, a function of Q, z and b."""
         X = self.image(k)
-        seen = sp.Matrix(self.P, self.d, lambda q, i: 0 if q == p else self.b[q] * X[q, i])
-        tokens = seen + sp.eye(self.P, self.d)
+        unmasked = sp.Matrix(self.P, self.d, lambda q, i: 0 if q == p else self.b[q] * X[q, i])
+        tokens = unmasked + sp.eye(self.P, self.d)
         logits = tokens[p, :] * self.Q * tokens.T
         weights = sp.Matrix([[sp.exp(sp.expand(logit)) for logit in logits]])
-        residual = X[p, :] - weights * seen / sum(weights)
+        residual = X[p, :] - weights * unmasked / sum(weights)
         return sum(x**2 for x in residual) / 2
 
     def moving_entries(self, k: int, p: int) -> set[tuple[int, int]]:
-        """Return the entries of Q that this loss depends on."""
+        """Return the indices of the entries of Q that this loss depends on."""
         free = self.loss(k, p).free_symbols
         return {(i, j) for i in range(self.d) for j in range(self.d) if self.Q[i, j] in free}
 
     def exponential(self, monomial: sp.Expr) -> sp.Symbol:
-        """Return the unknown that stands for e^monomial."""
+        """Return the unknown for e^monomial."""
         name = "_".join(sorted(str(x) for x in monomial.free_symbols))
         return sp.Symbol(f"exp_{name}", positive=True)
 
     def feature_exponential(self, p: int, k: int, m: int) -> sp.Symbol:
-        """Return the unknown for e^(z_m Q_{p,v_m}), by which unmasked patches of area m gain."""
+        """Return the unknown for e^(z_m Q_{p,v_m}), a factor of unmasked patches of area m."""
         return self.exponential(self.z[k, m] * self.Q[p, self.feature[k, m]])
 
     def position_exponential(self, p: int, q: int) -> sp.Symbol:
         """Return the unknown for e^(Q_{p,q})."""
         return self.exponential(self.Q[p, q])
 
-    @cache  # noqa: B019 (a handful of models per process)
+    @cache  # noqa: B019 (few models per process)
     def gradient(self, k: int, p: int) -> Callable[..., list[Fraction]]:
-        """Return this loss and its derivatives in row p of Q, compiled to exact arithmetic.
+        """Return the loss and its derivatives in row p of Q as a compiled exact function.
 
         Arguments: z of the cluster, then b_q, e^(b_q z Q) and e^(Q) of every patch q.
         """
@@ -101,8 +115,8 @@ class RawModel:
             entry = self.Q[p, self.feature[k, m]]
             arguments.append(self.exponential(self.b[q] * self.z[k, m] * entry))
         arguments += [self.position_exponential(p, q) for q in range(self.P)]
-        found = (sp.sympify(e, strict=True) for e in (loss, *derivatives))
-        rational = [expression.replace(sp.exp, unknown) for expression in found]
+        expressions = (sp.sympify(e, strict=True) for e in (loss, *derivatives))
+        rational = [expression.replace(sp.exp, unknown) for expression in expressions]
         return compile_exact(arguments, rational)
 
     def evaluate(self, k: int, mask: Mask, p: int, point: Point) -> list[Fraction]:
@@ -117,13 +131,13 @@ class RawModel:
         return self.gradient(k, p)(*z, *b, *lift, *base)
 
     def unknowns(self, p: int) -> list[sp.Symbol]:
-        """Return what the row of p is a function of: z and the exponentials."""
+        """Return the unknowns of row p: z and the exponentials."""
         features = [self.feature_exponential(p, *key) for key in self.feature]
         positions = [self.position_exponential(p, q) for q in range(self.P)]
         return [*self.z.values(), *features, *positions]
 
     def point(self, p: int, rng: random.Random) -> Point:
-        """Draw z and the exponentials of row p at random."""
+        """Return random values of z and of the exponentials of row p."""
         return random_point(self.unknowns(p), rng)
 
     def attention(self, k: int, mask: Mask, p: int, point: Point) -> list[Fraction]:
@@ -140,5 +154,5 @@ class RawModel:
 
 @cache
 def raw_model(partitions: tuple[Partition, ...]) -> RawModel:
-    """Return the model of these partitions, built once per process."""
+    """Return the model for given partitions, cached."""
     return RawModel(partitions)

@@ -1,9 +1,9 @@
-"""Masked image modelling with one partition of the patches, stated whole.
+"""Masked image modelling with one partition of the patches, as a user-defined theory.
 
 Huang, Wen, Chi, Liang (2024), equations (2.5) to (2.8): a global area of G patches and N local
 areas of C each; every patch of area m carries z v_m, M of the patches are masked and reconstructed.
-Features and positions are orthonormal, and only rows of positions move (Lemma 5.1): Phi[p, m] =
-e_p^T Q v_m, Upsilon[p, q] = e_p^T Q e_q.
+Features and positions are orthonormal, and only rows of positions are trained (Lemma 5.1):
+Phi[p, m] = e_p^T Q v_m, Upsilon[p, q] = e_p^T Q e_q.
 """
 
 from symbolic.theory import (
@@ -38,11 +38,11 @@ Upsilon = Tensor("Upsilon", (patch, patch))
 
 
 def reconstruction(Phi, Upsilon, masked):
-    """Half the squared error of the masked patches of one image, feature by feature."""
-    seen = 1 - masked["q"]
+    """Return half the squared error of the masked patches of one image."""
+    unmasked = 1 - masked["q"]
     pull = (inside["q", "n"] * Phi["p", "n"]).sum("n")
-    attention = (Upsilon["p", "q"] + z * seen * pull).softmax(over="q")
-    a = (attention * seen * inside["q", "m"]).sum("q")
+    attention = (Upsilon["p", "q"] + z * unmasked * pull).softmax(over="q")
+    a = (attention * unmasked * inside["q", "m"]).sum("q")
     error = (inside["p", "m"] - a) ** 2
     return z**2 / 2 * (masked["p"] * error.sum("m")).sum("p")
 

@@ -217,13 +217,15 @@ def exchange_identities() -> dict[str, sp.Expr]:
     u, w = (sp.IndexedBase(name) for name in ("u", "w"))
     own = delta(_g, g_0)
     log_mass = own * u[_g, _m] + (1 - own) * w[_g, _m]
-    places, sets = (
+    within_sets, sets = (
         {b[_g, _m]: exchange(b[_g, _m]) for b in (u, w)}
         for exchange in (_places_of_one_set, _whole_sets)
     )
     return {
         "F, two patches exchanged": sp.Sum(transposed(exchanged, _i, k, l), (_i, 1, D)) - output(),
-        "law, two places of one set exchanged": over_patches(log_mass.xreplace(places) - log_mass),
+        "law, two places of one set exchanged": over_patches(
+            log_mass.xreplace(within_sets) - log_mass
+        ),
         "law, the signal set exchanged with another": over_patches(
             log_mass.xreplace(sets).subs(g_0, g_1) - log_mass.subs(g_0, g_2)
         ),
@@ -249,11 +251,11 @@ def _whole_sets(entry: sp.Expr) -> sp.Expr:
 Patch = tuple[int, int]
 
 
-def exchanges(sets: int, places: int) -> list[dict[Patch, Patch]]:
+def exchanges(sets: int, set_size: int) -> list[dict[Patch, Patch]]:
     """Return the exchanges of two places of a set, and of two sets, as mappings of patches."""
-    patches = list(product(range(sets), range(places)))
+    patches = list(product(range(sets), range(set_size)))
     permutations = []
-    for i, j in combinations(range(places), 2):
+    for i, j in combinations(range(set_size), 2):
         swap = {i: j, j: i}
         permutations += [
             {(g, m): (g, swap.get(m, m) if g == exchanged else m) for g, m in patches}
@@ -265,9 +267,9 @@ def exchanges(sets: int, places: int) -> list[dict[Patch, Patch]]:
     return permutations
 
 
-def orbits(sets: int, places: int) -> list[set[tuple[Patch, Patch]]]:
+def orbits(sets: int, set_size: int) -> list[set[tuple[Patch, Patch]]]:
     """Return the orbits of the pairs of different patches under the exchanges."""
-    moves = exchanges(sets, places)
+    moves = exchanges(sets, set_size)
     remaining = {(i, j) for i, j in product(moves[0], repeat=2) if i != j}
     result: list[set[tuple[Patch, Patch]]] = []
     while remaining:
@@ -353,13 +355,14 @@ def _check_exchanges(builder: ProofBuilder) -> None:
         pairs = product(move, repeat=2)
         invariant = all(_relation(move[i], move[j]) == _relation(i, j) for i, j in pairs)
         builder.equal("scores of exchanged patches", invariant, True)
-    for sets, places in product((2, 3, 4), repeat=2):
+    for sets, set_size in product((2, 3, 4), repeat=2):
         summary = sorted(
-            (len({_relation(i, j) for i, j in orbit}), len(orbit)) for orbit in orbits(sets, places)
+            (len({_relation(i, j) for i, j in orbit}), len(orbit))
+            for orbit in orbits(sets, set_size)
         )
-        size = sets * places
-        expected = sorted([(1, size * (places - 1)), (1, size * (size - places))])
-        builder.equal("two orbits of the exchanges", summary, expected, (sets, places))
+        size = sets * set_size
+        expected = sorted([(1, size * (set_size - 1)), (1, size * (size - set_size))])
+        builder.equal("two orbits of the exchanges", summary, expected, (sets, set_size))
 
 
 def _relation(first: Patch, second: Patch) -> tuple[bool, bool]:

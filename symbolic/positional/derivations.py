@@ -65,10 +65,10 @@ def _over_patches(term: Callable[[int], sp.Expr]) -> sp.Expr:
 
 
 def _margins(name: str) -> Derivation:
-    O = [sp.Symbol(f"O_{kind}") for kind in margins.PATCHES]  # noqa: E741
+    O = [sp.Symbol(f"O_{patch}") for patch in margins.PATCHES]  # noqa: E741
     equations = [
-        Equation(left.name, left, margins.at_patch(margins.MARGIN, kind), f"{kind} patch")
-        for left, kind in zip(O, margins.PATCHES)
+        Equation(left.name, left, margins.at_patch(margins.MARGIN, patch), f"{patch} patch")
+        for left, patch in zip(O, margins.PATCHES)
     ]
     h = sp.Function("h")(sym.a, sym.b, sym.T)
     rows = margins.row_gradient()
@@ -184,9 +184,9 @@ _NOTES = {
 def _lemma_4_3(name: str) -> Derivation:
     equations = []
     for label, right in lemma_4_3.EQUATIONS.items():
-        kind, _, parameter = label.partition("_")
-        note = _NOTES.get(label, _NOTES.get(kind, ""))
-        if kind == "h":
+        prefix, _, parameter = label.partition("_")
+        note = _NOTES.get(label, _NOTES.get(prefix, ""))
+        if prefix == "h":
             equations.append(_random_set(parameter, right))
         elif right.has(sp.Function("E")):
             left = getattr(sym, label)

@@ -85,7 +85,7 @@ def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, sp.Expr]:
     return claims
 
 
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "c_beta": d_beta(c),
     "ell_beta": ELL_BETA,

@@ -32,7 +32,7 @@ from symbolic.positional.symbols import (
 )
 
 _O_EMPTY = sp.Symbol("O_empty")
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "sum_of_margins": kappa * alpha * T,
     "O_empty": margins.EMPTY_MARGIN,

@@ -1,7 +1,7 @@
 r"""A lower bound of the loss on gamma = rho, for every D, C, alpha, beta and odd activation.
 
 "This implies gamma(t) >= rho(t) for all t" (Jelassi et al. 2022, after Lemma 4.3). A run with
-gamma > rho cannot return to the plane gamma = rho once its loss is lower than anywhere on the plane.
+gamma > rho cannot return to gamma = rho once its loss is lower than anywhere on this plane.
 
 Lemma. If the activation is odd and increasing, gamma = rho implies ell >= log 2 P[T <= 0], with T =
 C + R and R the sum of the coefficients outside the signal set.
@@ -62,7 +62,7 @@ def on_plane(coefficient: sp.Expr | int, total: sp.Expr = T) -> sp.Expr:
     return Lambda * coefficient + Gamma * (total - coefficient)
 
 
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "c_s": on_plane(s),
     "mirrored": -on_plane(s),

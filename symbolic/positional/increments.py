@@ -70,8 +70,9 @@ class ReducedModel:
         """Return F of the signal set and random sets of given types in beta, gamma and rho."""
         row = margins.activation(self.margin)
         total = margins.of_signal_set(row)
-        for kind in types:
-            total += margins.of_random_set(row).subs(dict(zip((a, b), kind)), simultaneous=True)
+        for set_type in types:
+            values = dict(zip((a, b), set_type))
+            total += margins.of_random_set(row).subs(values, simultaneous=True)
         return write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
 
     def signal_set(self, parameter: sp.Symbol) -> sp.Expr:
@@ -86,8 +87,8 @@ class ReducedModel:
     def increment(self, parameter: sp.Symbol) -> sp.Expr:
         """Return an increment as an expectation, for display; h stands for `random_set`."""
         index = sp.Symbol("l", integer=True)
-        kind = sp.IndexedBase("a")[index], sp.IndexedBase("b")[index]
-        others = sp.Sum(_h(parameter)(*kind, C + R), (index, 1, D / C - 1))
+        set_type = sp.IndexedBase("a")[index], sp.IndexedBase("b")[index]
+        others = sp.Sum(_h(parameter)(*set_type, C + R), (index, 1, D / C - 1))
         return eta * _E(weight * (self.signal_set(parameter) + others))
 
 
@@ -133,7 +134,7 @@ def _equations() -> dict[str, sp.Expr]:
     return equations | {f"exact_{x}": right for x, right in EXACT_WEIGHT_INCREMENTS.items()}
 
 
-#: Every right-hand side by name: what is printed and what is proved.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS = _equations()
 
 

@@ -33,7 +33,7 @@ JUSTIFICATIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "margins": {
         "O_signal": ("signal margin", _SUM),
-        **{f"O_{kind}": (_SUM,) for kind in ("plus", "minus", "zero")},
+        **{f"O_{patch}": (_SUM,) for patch in ("plus", "minus", "zero")},
         "h": (_PATCHES,),
         **{
             f"{name}{parameter}": (f"d act(O) / d {parameter}",)

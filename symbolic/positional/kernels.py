@@ -300,8 +300,10 @@ def _model_identity(kernel: Kernel, index: int) -> sp.Expr:
 def _row_identity(kernel: Kernel, index: int) -> sp.Expr:
     """Return an emitted result of a row minus the derivative of act(O), in excess form."""
     name = kernel.results[index][0]
-    by_name = {"act(O)": (), "d_alpha": (alpha,), "d_gamma": (gamma,), "d_rho": (rho,)}
-    parameters = by_name.get(name) or tuple(getattr(sym, x) for x in name.split() if "(" not in x)
+    parameters_of = {"act(O)": (), "d_alpha": (alpha,), "d_gamma": (gamma,), "d_rho": (rho,)}
+    parameters = parameters_of.get(name) or tuple(
+        getattr(sym, x) for x in name.split() if "(" not in x
+    )
     row = attention.write_out(margins.activation(margins.MARGIN))
     plain = sp.diff(row, *parameters, simplify=False) if parameters else row
     if any(parameter != alpha for parameter in parameters):

@@ -169,8 +169,7 @@ def _attended_sets() -> sp.Expr:
         row = c.subs({s: sign, n: set_sum}, simultaneous=True).subs(at)
         return (sp.expand(D * eps * row) * y) ** p  # kappa alpha c with alpha = y eps
 
-    one = sp.Integer(1)
-    isolated = (power(1, one) + (C - 1) * power(0, one)).subs(T, 1)
+    isolated = (power(1, sp.S.One) + (C - 1) * power(0, sp.S.One)).subs(T, 1)
     return C * power(1, C) + R * isolated
 
 
@@ -220,7 +219,7 @@ def identities() -> dict[str, sp.Expr]:
 _E, _SIGMOID = sp.Function("E"), sp.Function("s")
 #: The expectation that vanishes at alpha*.
 CONDITION = _E(_SIGMOID(-sp.Symbol("F")) * SCALED_SLOPE)
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "quasi_steady": sp.Integer(0),
     "F_limit": LIMIT,

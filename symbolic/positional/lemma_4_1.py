@@ -46,7 +46,7 @@ CROSS_CHECKS = ((4, 2, 3), (6, 3, 3))
 
 _ELL = sp.Symbol("ell")
 _SHARED = {"dL_dA_same": gamma, "dL_dA_different": rho}
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "dF_dA_kl": all_sizes.LOGIT_GRADIENT,
     "dL_dA_same": sp.Derivative(_ELL, gamma) / SAME,
@@ -156,11 +156,11 @@ def _count_values(builder: ProofBuilder, layout: Layout, full: FullExpectation) 
     """Count distinct gradient entries for a given signal set, and averaged over the signal set."""
     set_of = {j: index for index, patches in enumerate(layout) for j in patches}
     for name, gradients in (("given", full.by_signal_set), ("averaged", [full.mean()])):
-        for kind in ("same set", "different sets"):
+        for pairs in ("same set", "different sets"):
             for gradient in gradients:
-                same = kind == "same set"
+                same = pairs == "same set"
                 values = {
                     g for (i, j), g in gradient.dA.items() if (set_of[i] == set_of[j]) == same
                 }
-                fact = f"distinct dL/dA_ij, {kind}, signal set {name}"
+                fact = f"distinct dL/dA_ij, {pairs}, signal set {name}"
                 builder.facts[fact] = max(builder.facts.get(fact, 0), len(values))

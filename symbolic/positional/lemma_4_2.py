@@ -35,7 +35,7 @@ CLAIM = "Lemma 4.2: v stays in span(w*), and the gradient of alpha"
 NOISE_DIMENSIONS = 2
 
 _SLOPE = sp.Derivative(sp.Symbol("ell"), alpha)
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "dF_dv_t": all_sizes.VALUE_GRADIENT,
     "dL_dv_parallel": _SLOPE,

@@ -109,7 +109,7 @@ ISOLATED_RHO = -(p * (kappa * alpha) ** p * Xi / (tau * DIFFERENT)) * (
 )
 
 
-#: Right-hand sides of the displayed equations, by name, with those of the increments.
+#: Mapping from displayed equations, including those of the increments, to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = increments.EQUATIONS | {
     "leading_gamma": gamma_leading(),
     "leading_rho": rho_leading(),

@@ -70,7 +70,8 @@ def d_rho(c: sp.Expr) -> sp.Expr:
 
 #: Common integer in the stable forms of the two derivatives. They are sums of weights times
 #: integers, obtained by writing 1 as Lambda + (C-1) Gamma + (D-C) Xi, and only integers cancel,
-#: exactly. In the plain forms 1 - G/D cancels once a set attends to itself, and T - n against (D-C) c for large D.
+#: exactly. In the plain forms 1 - G/D cancels once a set attends to itself, and T - n against
+#: (D-C) c for large D.
 BALANCE = (D - C) * (n - s) - (C - 1) * (T - n)
 
 
@@ -85,7 +86,7 @@ def d_rho_stable(balance: sp.Expr = BALANCE) -> sp.Expr:
 
 
 def second_derivatives(c_gamma: sp.Expr, c_rho: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """Return the second derivatives (gamma gamma, gamma rho, rho rho) of ``c`` given its first ones."""
+    """Return the derivatives (gamma gamma, gamma rho, rho rho) of ``c`` given its first ones."""
     same, other = (C - 1) * Gamma, (D - C) * Xi
     return (
         c_gamma * (1 - 2 * same) / tau,

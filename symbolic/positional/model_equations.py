@@ -26,7 +26,7 @@ _WEIGHT = y * _sigmoid(-y * F)
 _ENTRY = all_sizes.k, all_sizes.l
 _WEIGHTED_SUM = sp.Sum(_act_slope(O[i]) * sp.Sum(S[i, j] * X[j], (j, 1, D)), (i, 1, D))
 
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "S_ij": sp.exp(_A[i, j] / tau) / sp.Sum(sp.exp(_A[i, _k] / tau), (_k, 1, D)),
     "O_i": kappa * sp.Sum(S[i, j] * z[j], (j, 1, D)),

@@ -80,13 +80,13 @@ class _bend(sp.Function):
 
 def _second_derivative() -> sp.Expr:
     """Return the derivative of -s(-F) dF/dx in another parameter, in the symbols above."""
-    one, other = sp.symbols("one other", real=True)
-    F = sp.Function("F", real=True)(one, other)
-    second = sp.diff(LOSS_SLOPE.subs({y: 1, weight: _sigmoid(F)}) * sp.diff(F, one), other)
+    x_1, x_2 = sp.symbols("x_1 x_2", real=True)
+    F = sp.Function("F", real=True)(x_1, x_2)
+    second = sp.diff(LOSS_SLOPE.subs({y: 1, weight: _sigmoid(F)}) * sp.diff(F, x_1), x_2)
     names = (
-        (sp.diff(F, one, other), F_BOTH),
-        (sp.diff(F, one), F_ONE),
-        (sp.diff(F, other), F_OTHER),
+        (sp.diff(F, x_1, x_2), F_BOTH),
+        (sp.diff(F, x_1), F_ONE),
+        (sp.diff(F, x_2), F_OTHER),
         (_sigmoid(F), SIGMOID),
         (_bend(F), BEND),
     )
@@ -159,15 +159,15 @@ def _of_set_mass(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
 
 def _of_loss_hessian(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
     """Differentiate log(1 + e^{-F}) for F linear and bilinear in the parameters."""
-    one, other, e_F = sp.symbols("one other e_F", real=True)
-    F = F_ONE * one + F_OTHER * other + F_BOTH * one * other + sp.log(e_F)
-    exact = sp.diff(sp.log(1 + sp.exp(-F)), one, other).subs({one: 0, other: 0})
+    x_1, x_2, e_F = sp.symbols("x_1 x_2 e_F", real=True)
+    F = F_ONE * x_1 + F_OTHER * x_2 + F_BOTH * x_1 * x_2 + sp.log(e_F)
+    exact = sp.diff(sp.log(1 + sp.exp(-F)), x_1, x_2).subs({x_1: 0, x_2: 0})
     named = {SIGMOID: 1 / (1 + e_F), BEND: e_F / (1 + e_F) ** 2}
     return {"second derivative of the loss": kernel.expanded(index).subs(named) - exact}
 
 
 def _of_lemma_factors(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    """The increment is the lemma's form times eta times the factor; |rho| grows or falls by it."""
+    """Return the identities of the factors of Lemma 4.3, for both signs of rho."""
     name, factor = kernel.results[index][0], eta * kernel.expanded(index)
     if name == "gamma":
         moved = eta * _VELOCITY[delta_gamma]

@@ -104,7 +104,7 @@ F_ON_LINE = (kappa * alpha) ** p * SUM_OF_POWERS + kappa * alpha * nu * T_OF_COU
 MEAN_N = s + (C - 1) * (R_OF_COUNTS - s) / (N - 1)
 
 _E, _DRIFT = sp.Function("E"), sp.Symbol("drift")
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "R": R_OF_COUNTS,
     "y_plus": output(1),

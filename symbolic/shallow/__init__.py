@@ -1,6 +1,6 @@
-"""What Li, Wang, Liu, Chen (2023) rests on: a shallow vision transformer, ReLU and hinge.
+"""Exact derivations of a shallow vision transformer: Li, Wang, Liu, Chen (2023).
 
-`reduction` (the gradients of the full matrices), `gram` (the closed Gram form and what is
-conserved; `words` are its matrices of any size), `scalars` (the symmetric case by orbits),
-`concentration` (the theory in two equations).
+`reduction` derives the gradients of the full matrices, `gram` the closed Gram form and conserved
+quantities (with polynomials in matrices from `words`), `scalars` the number of scalars in the
+symmetric case, `concentration` the theory in two equations.
 """

@@ -1,16 +1,15 @@
-"""Why attention concentrates, and how far: a gap and a logit, and a first integral.
+"""The concentration of attention in two equations: a gap, a logit and a first integral.
 
 Without confusion tokens, with p (p_r below) the attention of an irrelevant query on relevant keys,
 h the gap of the output between relevant and other keys and l the logit,
 
     h' = c_h p,    l' = c_l p (1 - p) h,    p = 1 / (1 + (1/alpha - 1) e^(-l)),
 
-from h = l = 0 until the hinge stops it at p h = 1. With rho = c_l / c_h one number decides all but
-the clock: g(p) = log(p/(1-p)) + 1/(1-p) obeys g(p) - rho h^2 / 2 = g(alpha). The odds x = p/(1-p)
-solve x + log x = g(alpha) - 1 + rho h^2 / 2, whose solution is Wright's omega function, so that
-p is known in closed form along h, and the time is an integral over h. While p is small x is
-alpha e^(rho h^2/2), so that the time tends to T_small as alpha falls. Without attention p stays
-alpha.
+from h = l = 0 until the hinge stops the run at p h = 1. With rho = c_l / c_h, the trajectory
+depends on rho only: g(p) = log(p/(1-p)) + 1/(1-p) obeys g(p) - rho h^2 / 2 = g(alpha). The odds
+x = p/(1-p) solve x + log x = g(alpha) - 1 + rho h^2 / 2, whose solution is Wright's omega function,
+so p is known in closed form along h, and the time is an integral over h. While p is small, x is
+alpha e^(rho h^2/2), so the time tends to T_small as alpha falls. Without attention p stays alpha.
 """
 
 import sympy as sp
@@ -25,9 +24,9 @@ H_DOT = c_h * p
 L_DOT = c_l * p * (1 - p) * h
 P_DOT = c_l * p**2 * (1 - p) ** 2 * h
 G = sp.log(p / (1 - p)) + 1 / (1 - p)
-#: rho as a function of where the hinge stops the run.
+#: rho as a function of the final p.
 RHO = 2 * p**2 * (G - G.subs(p, alpha))
-#: x + log x of the odds x along h.
+#: x + log x for the odds x, as a function of h.
 OMEGA_OF = G.subs(p, alpha) - 1 + rho * h**2 / 2
 #: dt / dh in terms of the odds, and the time without attention.
 CLOCK = (1 + 1 / odds) / c_h
@@ -36,7 +35,7 @@ T_SMALL = sp.sqrt(sp.pi / (2 * rho)) / (c_h * alpha)
 
 
 def identities() -> dict[str, sp.Expr]:
-    """Return what must vanish; logarithms enter through derivatives only."""
+    """Return the identities, which must vanish; logarithms enter through derivatives only."""
     slope = -decay * sp.diff(P_OF_DECAY, decay)  # dp/dl
     at = {decay: alpha * (1 - p) / (p * (1 - alpha))}
     of_odds = odds / (1 + odds)
@@ -56,7 +55,7 @@ def identities() -> dict[str, sp.Expr]:
 
 
 def limits() -> dict[str, tuple[sp.Expr, sp.Expr]]:
-    """Return limits and what they should be: 1 - p ~ 2/rho, and rho = 0 at p = alpha."""
+    """Return pairs of a computed and an expected limit, such as 1 - p ~ 2/rho."""
     near_one = RHO.subs(p, 1 - delta)
     half = sp.Rational(1, 2)
     constant = G.subs(p, half) - 2  # log 1 + 1 + 1
@@ -71,8 +70,8 @@ def limits() -> dict[str, tuple[sp.Expr, sp.Expr]]:
 
 
 def prove() -> list[Proof]:
-    """Decide the identities at random points, and the limits."""
+    """Prove the identities at random points, and the limits."""
     builder = ProofBuilder("Two equations: limits")
-    for what, (found, expected) in limits().items():
-        builder.equal(what, sp.simplify(found - expected), 0)
+    for name, (limit, expected) in limits().items():
+        builder.equal(name, sp.simplify(limit - expected), 0)
     return [decide_all("Two equations", identities()), builder.build()]

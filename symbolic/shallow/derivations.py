@@ -1,4 +1,4 @@
-"""What `patchdyn derive shallow-...` shows: equations and proofs of the third theory."""
+"""Derivations of the shallow transformer for `patchdyn derive`: equations and proofs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,27 +13,26 @@ _derivation = partial(from_contents, TITLES)
 
 
 def _shown(name: str, left: sp.Expr | str, right: sp.Expr, note: str = "") -> Equation:
-    """Return an equation that is displayed, not turned into a function of numbers."""
+    """Return an equation that is displayed but not exported as a function."""
     symbol = sp.Symbol(left) if isinstance(left, str) else left
     return Equation(name, symbol, right, note, evaluates=False)
 
 
 def _reduction(name: str) -> Derivation:
-    one = reduction
-    u, v, t, P, h = one.u, one.v, one.t, one.P, one.h
-    parts = one.FULL | one.PARTS
+    u, v, t, P, h = reduction.u, reduction.v, reduction.t, reduction.P, reduction.h
+    parts = reduction.FULL | reduction.PARTS
     equations = [
-        _shown("attention", P[u, v], one.attention(u, v), "to all keys of pattern u"),
-        _shown("h", h[u, v], one.pull(u, v), "hbar_v = sum over u of P_uv h_uv"),
+        _shown("attention", P[u, v], reduction.attention(u, v), "to all keys of pattern u"),
+        _shown("h", h[u, v], reduction.pull(u, v), "hbar_v = sum over u of P_uv h_uv"),
         Equation(
             "G",
-            one.G[u, v],
-            one.LOGIT_GRADIENT,
+            reduction.G[u, v],
+            reduction.LOGIT_GRADIENT,
             "times y, where yF < 1",
             evaluates=False,
-            compact=one.LOGIT_GRADIENT_SHORT,
+            compact=reduction.LOGIT_GRADIENT_SHORT,
         ),
-        _shown("D", one.D[t, u], one.VALUE_GRADIENT, "times y, where yF < 1"),
+        _shown("D", reduction.D[t, u], reduction.VALUE_GRADIENT, "times y, where yF < 1"),
         *(
             _shown(f"{matrix}_next", f"{matrix}_next", parts[matrix], "old values on the right")
             for matrix in ("W_O", "V", "K", "Q")
@@ -58,10 +57,10 @@ def _gram(name: str) -> Derivation:
 def _conserved(name: str) -> Derivation:
     drift = sp.Symbol("drift")
     equations = [
-        _shown("X_dot", sp.Symbol("X'"), gram.LAX, "so that every tr X^k stays"),
+        _shown("X_dot", sp.Symbol("X'"), gram.LAX, "every tr X^k is conserved"),
         _shown("X_next", "X_next", gram.AFTER),
         _shown("under_trace", "X_trace", gram.UNDER_TRACE, "has the traces of X_next"),
-        _shown("drift", drift, gram.DRIFT, "its trace is what a step adds to tr S_K - tr S_Q"),
+        _shown("drift", drift, gram.DRIFT, "its trace is the change of tr S_K - tr S_Q in a step"),
     ]
     return _derivation(name, gram.CONSERVED, equations, lambda: [gram.prove_conserved()])
 
@@ -80,22 +79,25 @@ def _scalars(name: str) -> Derivation:
 
 
 def _concentration(name: str) -> Derivation:
-    one = concentration
     equations = [
-        Equation("h_dot", sp.Symbol("h_dot"), one.H_DOT, "gap"),
-        Equation("l_dot", sp.Symbol("l_dot"), one.L_DOT, "logit"),
-        Equation("p_dot", sp.Symbol("p_dot"), one.P_DOT, "attention"),
-        Equation("g", sp.Symbol("g"), one.G, "g(p) - rho h^2/2 = g(alpha)"),
-        Equation("rho_of_p", one.rho, one.RHO, "what stops at p: p h = 1"),
+        Equation("h_dot", sp.Symbol("h_dot"), concentration.H_DOT, "gap"),
+        Equation("l_dot", sp.Symbol("l_dot"), concentration.L_DOT, "logit"),
+        Equation("p_dot", sp.Symbol("p_dot"), concentration.P_DOT, "attention"),
+        Equation("g", sp.Symbol("g"), concentration.G, "g(p) - rho h^2/2 = g(alpha)"),
+        Equation(
+            "rho_of_p", concentration.rho, concentration.RHO, "rho of a run that stops at p h = 1"
+        ),
         Equation(
             "x_plus_log_x",
             sp.Symbol("x_plus_log_x"),
-            one.OMEGA_OF,
-            "x = p/(1-p) is Wright's omega of this",
+            concentration.OMEGA_OF,
+            "x = p/(1-p) is Wright's omega function of this",
         ),
-        Equation("dt_dh", sp.Symbol("dt_dh"), one.CLOCK, "odds = p/(1-p)"),
-        Equation("T_small", sp.Symbol("T_small"), one.T_SMALL, "with attention, as alpha falls"),
-        Equation("T_without", sp.Symbol("T_without"), one.T_WITHOUT, "without attention"),
+        Equation("dt_dh", sp.Symbol("dt_dh"), concentration.CLOCK, "odds = p/(1-p)"),
+        Equation(
+            "T_small", sp.Symbol("T_small"), concentration.T_SMALL, "with attention, as alpha falls"
+        ),
+        Equation("T_without", sp.Symbol("T_without"), concentration.T_WITHOUT, "without attention"),
     ]
     return _derivation(name, concentration.__doc__, equations, concentration.prove)
 

@@ -1,11 +1,12 @@
-"""The SGD step on the full matrices is one on A and H, for every M, L, m and all widths.
+"""The SGD step on the full matrices is a step on A and H, for every M, L, m and all widths.
 
 Without token noise each token is one of M orthonormal patterns, the columns of U, and tokens of
-one pattern share all that a softmax or a ReLU gives them. With key fractions f, query fractions s,
+the same pattern have equal attention and activations. With key fractions f, query fractions s,
 A = U^T W_K^T W_Q U and H = W_O W_V U the output is F = sum_j s_j sum_r a_r [z_rj]_+, z = H P. The
-ReLU is piecewise linear: [z_rj]_+ = gate_rj z_rj, and its gates are constant between kinks. A step
-of SGD on the hinge loss moves each matrix along the gradient of y F where yF < 1: through the
-direction D in H and G in A. Only the U-parts of W_V, W_K and W_Q move, each as if it were all.
+ReLU is piecewise linear: [z_rj]_+ = gate_rj z_rj, with gates that are constant between kinks. A
+step of SGD on the hinge loss changes each matrix along the gradient of y F where yF < 1, through
+the direction D in H and G in A. Only the components of W_V, W_K and W_Q in the span of U change,
+and they form a closed system.
 """
 
 import sympy as sp
@@ -15,7 +16,7 @@ from symbolic.core.sums import vanishes
 from symbolic.shallow import words
 
 M, m, d, p, b = sp.symbols("M m d p b", integer=True, positive=True)
-#: Pattern, query pattern, neuron, token coordinate, rows of W_V and W_K that are varied.
+#: Indices of differentiation: pattern, query pattern, neuron, coordinate, rows of W_V and W_K.
 u, v, t, c, q, e = sp.symbols("u v t c q e", integer=True)
 _i, _j, _k, _r, _c, _e, _q, _b = sp.symbols("i j k r c_1 c_2 q_1 b_1", integer=True)
 f, s, a = (sp.IndexedBase(name) for name in ("f", "s", "a"))
@@ -25,7 +26,7 @@ U, W_O, W_V, W_K, W_Q = (sp.IndexedBase(name) for name in ("U", "W_O", "W_V", "W
 
 
 def attention(i: sp.Expr, j: sp.Expr) -> sp.Expr:
-    """Return P_{i|j}, what a query of pattern j gives to all keys of pattern i."""
+    """Return P_{i|j}, the attention of a query of pattern j to all keys of pattern i."""
     return f[i] * sp.exp(A[i, j]) / sp.Sum(f[_k] * sp.exp(A[_k, j]), (_k, 1, M))
 
 
@@ -37,7 +38,7 @@ def pull(i: sp.Expr, j: sp.Expr) -> sp.Expr:
 _MIXED = sp.Sum(H[_r, _i] * attention(_i, _j), (_i, 1, M))
 F = sp.Sum(s[_j] * sp.Sum(a[_r] * gate[_r, _j] * _MIXED, (_r, 1, m)), (_j, 1, M))
 
-#: dF / dA_uv and dF / dH_tu: G and D of one sample are y times these where yF < 1.
+#: dF / dA_uv and dF / dH_tu; G and D of one sample are y times these where yF < 1.
 LOGIT_GRADIENT_SHORT = s[v] * P[u, v] * (h[u, v] - hbar[v])
 LOGIT_GRADIENT = LOGIT_GRADIENT_SHORT.xreplace(
     {
@@ -59,7 +60,7 @@ def _over(index: sp.Symbol, body: sp.Expr) -> sp.Expr:
     return sp.Sum(body, (index, 1, M))
 
 
-#: What the chain rule makes of D and G: the entry of each full matrix that is varied.
+#: Changes of an entry of each full matrix per learning rate, in terms of D and G.
 STEPS: dict[str, sp.Expr] = {
     "W_O": _over(_i, D[t, _i] * _VU.subs(_q, q)),
     "W_V": _over(_i, sp.Sum(W_O[_r, q] * D[_r, _i], (_r, 1, m)) * U[c, _i]),
@@ -71,7 +72,7 @@ STEPS: dict[str, sp.Expr] = {
 def gradient_identities(
     logit: sp.Expr = LOGIT_GRADIENT, value: sp.Expr = VALUE_GRADIENT
 ) -> dict[str, sp.Expr]:
-    """Return the gradients in A and H, as expressions that must vanish."""
+    """Return the identities of the gradients in A and H, which must vanish."""
     return {
         "attention sums to 1": sp.Sum(attention(_i, v), (_i, 1, M)) - 1,
         "dF/dA_ij = s_j P_ij (h_ij - hbar_j)": sp.diff(F, A[u, v]) - logit,
@@ -80,7 +81,7 @@ def gradient_identities(
 
 
 def chain_identities(steps: dict[str, sp.Expr] | None = None) -> dict[str, sp.Expr]:
-    """Return the chain rule through H = W_O W_V U and A = U^T W_K^T W_Q U."""
+    """Return the identities of the chain rule through H and A, which must vanish."""
     steps = STEPS | (steps or {})
     through_H = sp.Sum(D[_r, _i] * PRODUCT_H, (_i, 1, M), (_r, 1, m))
     through_A = sp.Sum(G[_i, _j] * PRODUCT_A, (_j, 1, M), (_i, 1, M))
@@ -107,7 +108,7 @@ FULL: dict[str, sp.Expr] = {
     "W_K": _WK + eta_KQ * Q * _T(_G) * _T(_U),
     "W_Q": _WQ + eta_KQ * K * _G * _T(_U),
 }
-#: Their U-parts after a step.
+#: Their components V, K and Q in the span of U after a step.
 PARTS: dict[str, sp.Expr] = {
     "V": V + eta * _T(_WO) * _D,
     "K": K + eta_KQ * Q * _T(_G),
@@ -116,7 +117,7 @@ PARTS: dict[str, sp.Expr] = {
 
 
 def part_identities(parts: dict[str, sp.Expr] | None = None) -> dict[str, sp.Expr]:
-    """Return how V, K, Q move, and that all outside the span of the patterns stays."""
+    """Return the identities of V, K, Q after a step and of the components outside the span of U."""
     parts = PARTS | (parts or {})
     table = {}
     for name, before in (("V", _WV), ("K", _WK), ("Q", _WQ)):
@@ -127,10 +128,10 @@ def part_identities(parts: dict[str, sp.Expr] | None = None) -> dict[str, sp.Exp
 
 
 def prove() -> Proof:
-    """Decide all of it, for all sizes."""
+    """Prove the reduction for all sizes."""
     builder = ProofBuilder("SGD on A and H, for every M, L, m and all widths")
-    for what, expression in (gradient_identities() | chain_identities()).items():
-        builder.equal(what, vanishes(expression), True)
-    for what, expression in part_identities().items():
-        builder.equal(what, words.vanishes(expression, _ORTHONORMAL), True)
+    for name, expression in (gradient_identities() | chain_identities()).items():
+        builder.equal(name, vanishes(expression), True)
+    for name, expression in part_identities().items():
+        builder.equal(name, words.vanishes(expression, _ORTHONORMAL), True)
     return builder.build()

@@ -1,11 +1,11 @@
-"""Population descent from a symmetric start keeps 32 scalars, for every M >= 4.
+"""Population descent from a symmetric start has 32 scalars, for every M >= 4.
 
-The problem is left as it is by every permutation of the n = M - 2 irrelevant patterns, and by the
-exchange of patterns 1 and 2 together with y -> -y and a -> -a. The start is left too, where a
-neuron of either sign of a stands along every pattern; then so is every later state. A matrix that
-all of them leave holds one number for each orbit of its entries. By Burnside the number of orbits
-is the mean number of entries that a symmetry fixes. A random permutation of n things has X fixed
-points and C_2 exchanged pairs, E[X] = E[X (X - 1)] = 1 and E[C_2] = 1/2 from n = 2 on.
+The problem is invariant under all permutations of the n = M - 2 irrelevant patterns, and under the
+exchange of patterns 1 and 2 together with y -> -y and a -> -a. The start has the same symmetry if a
+neuron of either sign of a is aligned with every pattern; then so has every later state. An
+invariant matrix has one number per orbit of its entries. By Burnside's lemma the number of orbits
+is the mean number of entries that a symmetry fixes. A random permutation of n elements has X fixed
+points and C_2 exchanged pairs, E[X] = E[X (X - 1)] = 1 and E[C_2] = 1/2 for n >= 2.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -18,26 +18,29 @@ from symbolic.core.proof import Proof, ProofBuilder
 SIZES = (4, 5, 6)
 n = sp.Symbol("n", integer=True, positive=True)
 X, C_2 = sp.symbols("X C_2", nonnegative=True)
-Place = tuple[int, ...]
-Symmetry = Callable[[Place], Hashable]
+Entry = tuple[int, ...]
+Symmetry = Callable[[Entry], Hashable]
 
-#: Entries that a symmetry fixes, without and with the exchange of patterns 1 and 2.
+#: Numbers of fixed entries, without and with the exchange of patterns 1 and 2.
 FIXED: dict[str, tuple[sp.Expr, sp.Expr]] = {
     "patterns x patterns": ((X + 2) ** 2, X**2),
-    "turned over": (X + 2 * C_2 + 2, X + 2 * C_2 + 2),  # (i, j) -> (g j, g i): points of g^2
-    "neurons x patterns": (2 * (X + 2) * (X + 2), sp.S.Zero),  # no neuron keeps its sign
+    "transposed": (X + 2 * C_2 + 2, X + 2 * C_2 + 2),  # (i, j) -> (g j, g i): points of g^2
+    "neurons x patterns": (
+        2 * (X + 2) * (X + 2),
+        sp.S.Zero,
+    ),  # the exchange changes the sign of every neuron
 }
 
 
 def mean(polynomial: sp.Expr) -> sp.Expr:
-    """Return E over permutations of a polynomial of degree at most 2 in X and 1 in C_2."""
+    """Return the mean over permutations of a polynomial of degree at most 2 in X and 1 in C_2."""
     falling = sp.Poly(sp.expand(polynomial), X, C_2)
     values = {(0, 0): 1, (1, 0): 1, (2, 0): 2, (0, 1): sp.Rational(1, 2)}
     return sp.Add(*(number * values[powers] for powers, number in falling.terms()))
 
 
 def moments() -> dict[str, sp.Expr]:
-    """Return the three means for every n, as numbers of choices times chances."""
+    """Return the three means for every n, as numbers of choices times probabilities."""
     return {
         "E[X]": n * sp.factorial(n - 1) / sp.factorial(n),
         "E[X (X - 1)]": n * (n - 1) * sp.factorial(n - 2) / sp.factorial(n),
@@ -45,16 +48,16 @@ def moments() -> dict[str, sp.Expr]:
     }
 
 
-def orbit_number(what: str) -> sp.Expr:
-    """Return the number of orbits for every M >= 4."""
-    without, with_exchange = FIXED[what]
+def orbit_number(action: str) -> sp.Expr:
+    """Return the number of orbits of an action in `FIXED` for every M >= 4."""
+    without, with_exchange = FIXED[action]
     return (mean(without) + mean(with_exchange)) / 2
 
 
 def numbers() -> dict[str, sp.Expr]:
-    """Return how many scalars each matrix holds: symmetric ones a number per unordered pair."""
-    pairs, turned = orbit_number("patterns x patterns"), orbit_number("turned over")
-    gram = (pairs + turned) / 2
+    """Return the number of scalars of each matrix; symmetric ones have one per unordered pair."""
+    pairs, transposed = orbit_number("patterns x patterns"), orbit_number("transposed")
+    gram = (pairs + transposed) / 2
     return {
         "W_O": orbit_number("neurons x patterns"),
         "V": pairs,
@@ -64,12 +67,12 @@ def numbers() -> dict[str, sp.Expr]:
     }
 
 
-#: What the derivation shows.
+#: Number of scalars of each matrix.
 NUMBERS: dict[str, int] = {"W_O": 10, "V": 6, "A": 6, "S_K": 5, "S_Q": 5}
 
 
 def symmetries(M: int) -> Iterator[tuple[Symmetry, Symmetry]]:
-    """Yield each symmetry as it moves pairs of patterns, and pairs (neuron, pattern)."""
+    """Yield the action of each symmetry on pairs of patterns and on pairs (neuron, pattern)."""
     for order in permutations(range(2, M)):
         for swap in (0, 1):
             g = (1, 0, *order) if swap else (0, 1, *order)
@@ -80,7 +83,7 @@ def symmetries(M: int) -> Iterator[tuple[Symmetry, Symmetry]]:
 
 
 def orbits(M: int) -> dict[str, int]:
-    """Count the orbits of all entries by writing every symmetry out."""
+    """Count the orbits of all entries by enumeration of the symmetries."""
     moves = list(symmetries(M))
     pairs = [move for move, _ in moves]
     both = [*pairs, *(lambda x, move=move: move(x)[::-1] for move in pairs)]
@@ -91,21 +94,22 @@ def orbits(M: int) -> dict[str, int]:
     return {"W_O": rows, "V": general, "A": general, "S_K": gram, "S_Q": gram}
 
 
-def _orbits(places: Sequence[Place], moves: list[Symmetry]) -> int:
-    return len({frozenset(move(place) for move in moves) for place in places})
+def _orbits(entries: Sequence[Entry], moves: list[Symmetry]) -> int:
+    """Return the number of orbits of entries."""
+    return len({frozenset(move(entry) for move in moves) for entry in entries})
 
 
 def prove() -> Proof:
-    """Decide the numbers for every M >= 4, and for small M by writing the orbits out."""
+    """Prove the numbers for every M >= 4, and for small M by enumeration of the orbits."""
     builder = ProofBuilder("Scalars of the symmetric case")
-    for what, value in moments().items():
-        target = sp.Rational(1, 2) if what == "E[C_2]" else sp.S.One
-        builder.equal(what, sp.combsimp(value), target)
-    found = numbers()
+    for name, value in moments().items():
+        target = sp.Rational(1, 2) if name == "E[C_2]" else sp.S.One
+        builder.equal(name, sp.combsimp(value), target)
+    derived = numbers()
     for name, number in NUMBERS.items():
-        builder.equal(f"{name} holds {number}", found[name], number)
+        builder.equal(f"{name} has {number}", derived[name], number)
     builder.equal("32 in all", sum(NUMBERS.values()), 32)
     for M in SIZES:
         for name, number in orbits(M).items():
-            builder.equal("orbits written out", number, NUMBERS[name], (M, name))
+            builder.equal("orbits by enumeration", number, NUMBERS[name], (M, name))
     return builder.build()

@@ -1,8 +1,7 @@
-"""Polynomials in matrices of unspecified size: sums of words, their transposes and traces.
+"""Polynomials in matrices of unspecified size, as sums of words (noncommutative monomials).
 
-A matrix is a letter, a noncommutative symbol; sizes are never named, so that what is decided here
-holds for all of them. Two traces are one where a word is a rotation of the other or of its
-transpose, as tr(XY) = tr(YX) and tr(X^T) = tr(X).
+A matrix is a noncommutative symbol, so identities are proved for all sizes. Traces are equal if one
+word is a rotation of the other or of its transpose, because tr(XY) = tr(YX) and tr(X^T) = tr(X).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from itertools import pairwise
 import sympy as sp
 
 Word = tuple[sp.Symbol, ...]
-#: Two adjacent letters -> what stands for them.
+#: Mapping from two adjacent letters to their replacement.
 Rules = Mapping[tuple[sp.Symbol, sp.Symbol], sp.Expr]
 Blocks = Sequence[Sequence[sp.Expr]]
 
@@ -19,15 +18,15 @@ _TRANSPOSED: dict[sp.Symbol, sp.Symbol] = {}
 
 
 def letter(name: str, *, symmetric: bool = False) -> sp.Symbol:
-    """Return a matrix; its transpose is named ``name^T``."""
-    one = sp.Symbol(name, commutative=False)
-    other = one if symmetric else sp.Symbol(f"{name}^T", commutative=False)
-    _TRANSPOSED.update({one: other, other: one})
-    return one
+    """Return a matrix symbol; its transpose is named ``name^T``."""
+    matrix = sp.Symbol(name, commutative=False)
+    transposed = matrix if symmetric else sp.Symbol(f"{name}^T", commutative=False)
+    _TRANSPOSED.update({matrix: transposed, transposed: matrix})
+    return matrix
 
 
 def terms(expression: sp.Expr, rules: Rules | None = None) -> dict[Word, sp.Expr]:
-    """Return the coefficient of each word once the rules have been applied to the end."""
+    """Return the coefficient of each word after exhaustive application of the rules."""
     total: dict[Word, sp.Expr] = {}
     pending = [sp.expand(expression)]
     while pending:
@@ -45,17 +44,18 @@ def terms(expression: sp.Expr, rules: Rules | None = None) -> dict[Word, sp.Expr
 
 
 def _letters(factor: sp.Expr) -> list[sp.Symbol]:
+    """Return a power of a letter as a list of letters."""
     base, power = factor.as_base_exp()
     return [base] * int(power)
 
 
 def vanishes(expression: sp.Expr, rules: Rules | None = None) -> bool:
-    """Whether a polynomial in matrices is zero, for every size and every entry."""
+    """Return whether a polynomial in matrices is zero for all sizes and all entries."""
     return not terms(expression, rules)
 
 
 def transpose(expression: sp.Expr) -> sp.Expr:
-    """Return the transpose."""
+    """Return the transpose of a polynomial."""
     return sp.Add(
         *(
             number * sp.Mul(*(_TRANSPOSED[x] for x in reversed(word)))
@@ -65,19 +65,20 @@ def transpose(expression: sp.Expr) -> sp.Expr:
 
 
 def trace(expression: sp.Expr, rules: Rules | None = None) -> sp.Expr:
-    """Return the trace as a sum of numbers tr(word), one for all rotations and transposes."""
-    found = terms(expression, rules).items()
-    return sp.Add(*(number * sp.Symbol(f"tr({_first(word)})") for word, number in found))
+    """Return the trace as a sum of symbols tr(word), equal for rotations and transposes."""
+    words = terms(expression, rules).items()
+    return sp.Add(*(number * sp.Symbol(f"tr({_canonical(word)})") for word, number in words))
 
 
-def _first(word: Word) -> str:
-    back = tuple(_TRANSPOSED[x] for x in reversed(word))
-    turns = [turned[k:] + turned[:k] for turned in (word, back) for k in range(max(1, len(word)))]
-    return min(" ".join(x.name for x in turn) for turn in turns)
+def _canonical(word: Word) -> str:
+    """Return the first of all rotations of a word and of its transpose."""
+    transposed = tuple(_TRANSPOSED[x] for x in reversed(word))
+    rotations = [w[k:] + w[:k] for w in (word, transposed) for k in range(max(1, len(word)))]
+    return min(" ".join(x.name for x in rotation) for rotation in rotations)
 
 
 def product(left: Blocks, right: Blocks) -> list[list[sp.Expr]]:
-    """Return the product of matrices of blocks."""
+    """Return the product of two block matrices."""
     return [
         [sp.expand(sum((x * y for x, y in zip(row, column)), sp.S.Zero)) for column in zip(*right)]
         for row in left
@@ -85,5 +86,5 @@ def product(left: Blocks, right: Blocks) -> list[list[sp.Expr]]:
 
 
 def block_trace(blocks: Blocks) -> sp.Expr:
-    """Return the trace of a matrix of blocks."""
+    """Return the trace of a block matrix."""
     return sp.Add(*(trace(blocks[k][k]) for k in range(len(blocks))))

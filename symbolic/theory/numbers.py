@@ -142,7 +142,7 @@ class Size(Scalar):
         value
             Value of this size.
         sizes
-            Values of all sizes by name; divisibility is checked if ``divides`` is among them.
+            Mapping from sizes to values; divisibility is checked if it contains ``divides``.
 
         Raises
         ------

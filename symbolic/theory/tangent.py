@@ -6,7 +6,9 @@ digits cancel where one weight is nearly 1, late in training.
 
 from collections.abc import Mapping
 
-from symbolic.theory.expression import Node, multiply, node
+import sympy as sp
+
+from symbolic.theory.expression import Node, multiply
 from symbolic.theory.orbits import Key
 from symbolic.theory.tensors import Tensor
 
@@ -76,11 +78,11 @@ def _slope(x: Node, argument: Node) -> Node:
     """Return the derivative of an elementwise function with respect to its argument."""
     if x.op == "power":
         return multiply(x.detail, Node("power", (argument,), x.detail - 1, axes=argument.axes))
-    one = node(1)
+    minus_one = sp.Integer(-1)
     rules: Mapping[str, Node] = {
         "exp": x,
-        "log": Node("power", (argument,), one.detail * -1, axes=argument.axes),
-        "tanh": _plain_product(one - x, one + x) if x.op == "tanh" else one,
+        "log": Node("power", (argument,), minus_one, axes=argument.axes),
+        "tanh": _plain_product(1 - x, 1 + x) if x.op == "tanh" else x,
         "softplus": Node("sigmoid", (argument,), axes=argument.axes),
         "sigmoid": _plain_product(x, Node("sigmoid", (-argument,), axes=argument.axes)),
     }

@@ -19,7 +19,7 @@ def dense(population):
     states = population.expectation.table(STATE).states
     rows = np.repeat(np.arange(states.weight.size), np.diff(states.start))
     counts = np.zeros((states.weight.size, states.plus.size))
-    counts[rows, states.kind] = states.copies
+    counts[rows, states.type_index] = states.copies
     group = np.repeat(np.arange(states.total.size), np.diff(states.offset))
     return counts, group, states.total, states.weight, states.plus, states.minus
 

@@ -15,8 +15,8 @@ import time
 import pytest
 
 from simulations import maps
+from simulations.case import VOLATILE
 from simulations.cli import main
-from simulations.system import VOLATILE
 
 CONFIG = """
 [fixed]

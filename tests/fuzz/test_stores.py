@@ -12,8 +12,8 @@ from simulations.display import PlainDisplay
 from simulations.files.store import StoreError
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.run import reproduce
+from simulations.sweep.compute import open_store
 from simulations.sweep.config import read
-from simulations.sweep.run import open_store
 from tests.simulations.fakes import claim, figure
 
 STAMP = {"patchdyn": "0.1.0", "mode": "full"}

@@ -17,7 +17,7 @@ from simulations.figures import render
 from simulations.files.store import write_dataset
 from simulations.positional import reference_runs as runs
 from simulations.positional.claims import gamma_ge_rho, lemma_4_3, reduced_equals_full
-from simulations.reproduction.claim import ClaimText, Context
+from simulations.reproduction.claim import Claim, Context
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load, texts
 from tests.closeness import close, within
@@ -73,7 +73,7 @@ class TestRegistry:
     @pytest.mark.parametrize("claim_id", SECTION_4_1)
     def test_every_claim_says_what_it_is_about(self, claim_id):
         claim = load(claim_id)
-        assert isinstance(claim, ClaimText)
+        assert isinstance(claim, Claim)
         assert "4.1" in claim.place
         assert claim.statement.endswith(".")
         assert claim.method.endswith(".")

@@ -37,7 +37,7 @@ class Stub:
     def certified_loss(self, state):
         return SimpleNamespace(loss=math.exp(-state.alpha), bound=1e-9)
 
-    def doubt(self, run):
+    def reliable_records(self, run):
         return len(run.time), ""
 
 
@@ -296,7 +296,7 @@ class TestCommand:
             (["gamma >= rho", "--box", "D=8"], "--box is not allowed without --certify"),
             (["gamma >= rho", "--certify"], "--certify needs a --box"),
             (["rho >= gamma", "--certify"], "only 'gamma >= rho' is"),
-            (["gamma >= rho", "--certify", "--box", "D=8"], "it does not say C"),
+            (["gamma >= rho", "--certify", "--box", "D=8"], "C is missing"),
             (["gamma >= rho", "--certify", "--budget", "3", "--box", "D=8"], "--budget is not"),
             (["gamma >= rho", "--certify", "--precision", "1", "--box", "D=8"], "--precision 1 is"),
         ],

@@ -1,10 +1,13 @@
-"""Local exponents of a quantity and the interval of their limit."""
+"""Local exponents and the interval of their limit; intervals of means."""
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from simulations.reproduction.fits import allows, exponent, resolves
+from simulations.reproduction.intervals import mean_of, of_mean
 from tests.closeness import close
 
 
@@ -26,3 +29,12 @@ def test_an_exponent_allows_what_its_interval_contains(predicted: float, allowed
     row = intervals(0.9, 1.1, predicted)
     assert allows(row).tolist() == [allowed]
     assert resolves(row, 0.095).tolist() == [predicted > 1.1]
+
+
+def test_a_mean_has_students_interval() -> None:
+    values = [0.2, 0.4, 0.6]
+    mean, low, high = mean_of(values)
+    close(mean, 0.4, rel=1e-12)
+    close((low + high) / 2, 0.4, rel=1e-12)
+    close((high - low) / 2, 4.302652729911275 * 0.2 / math.sqrt(3.0), rel=1e-9)
+    assert of_mean(values, 0.5)[1] < high

@@ -86,7 +86,7 @@ def test_inside_one_long_kernel(tmp_path):
     code, said, seconds = interrupted(process)
     assert code == 130
     assert said == (
-        "patchdyn: interrupted within one long computation; what was stored before is kept\n"
+        "patchdyn: interrupted during a long computation; results stored before are kept\n"
     )
     assert seconds < LATE
 

@@ -14,9 +14,9 @@ from simulations.cli import build_parser, main
 from simulations.figures import regime_map
 from simulations.files.store import write_record
 from simulations.positional import maps as positional_maps
-from simulations.sweep.cells import nothing
+from simulations.sweep.cells import empty_row
 from simulations.sweep.config import parse, read
-from simulations.sweep.store import labelled, write_result
+from simulations.sweep.storage import labelled, write_result
 from tests.closeness import close
 
 FLOW = """\
@@ -39,7 +39,7 @@ solver = "gd"
 
 
 def row(**outcomes):
-    found = nothing(theories.load("positional"), "completed", "the run reached its end")
+    found = empty_row(theories.load("positional"), "completed", "the run reached its end")
     usual = {"T1": 1e3, "association": 1.0, "worst gamma >= rho": 0.0, "rise": 1.0, "loss": 0.1,
              "test_error": 0.02, "best_test_error": 0.01, "initial_alpha": 0.1,
              "alpha_star": 0.2, "stable_learning_rate": 0.1}  # fmt: skip
@@ -53,7 +53,7 @@ def made_up(folder, text, rows):
     for values, one in zip(config, rows, strict=True):
         invalid = 16 % values["C"] != 0
         full.append(
-            nothing(theories.load("positional"), "invalid", "C = 3 is not") if invalid else one
+            empty_row(theories.load("positional"), "invalid", "C = 3 is not") if invalid else one
         )
     write_result(folder, labelled(config, full, {"code": "0"}))
     return folder
@@ -190,22 +190,24 @@ class TestPoint:
 class TestFolder:
     def test_no_sweep_an_unfinished_and_a_damaged_one(self, tmp_path, capsys):
         assert main(["map", str(tmp_path)]) == 2
-        assert "holds no sweep" in capsys.readouterr().err
+        assert "contains no sweep" in capsys.readouterr().err
         write_record(tmp_path / "sweep.json", {})
         assert main(["map", str(tmp_path)]) == 2
-        assert "is not finished: the same `patchdyn sweep` finishes it" in capsys.readouterr().err
+        assert (
+            "is not finished: resume it with the same `patchdyn sweep`" in capsys.readouterr().err
+        )
         write_result(tmp_path, labelled(parse(FLOW), [row()] * 12, {}))
         (tmp_path / "sweep.nc").write_bytes(b"garbage")
         assert main(["map", str(tmp_path)]) == 2
         assert "cannot read" in capsys.readouterr().err
 
-    def test_list_is_pointed_at_by_cell(self, tmp_path, capsys):
+    def test_a_cell_of_a_list_is_printed(self, tmp_path, capsys):
         config = parse("[[list]]\nC = 2\n[[list]]\nC = 4\n")
         write_result(tmp_path, labelled(config, [row(), row(T1=5.0)], {}))
         assert main(["map", str(tmp_path), "--at", "cell=1"]) == 0
         assert "--C 4" in capsys.readouterr().out
         assert main(["map", str(tmp_path)]) == 2
-        assert "a list of cells has no plane" in capsys.readouterr().err
+        assert "a list of cells cannot be mapped" in capsys.readouterr().err
 
 
 EXAMPLES = Path(__file__).parents[2] / "simulations" / "sweep" / "examples"

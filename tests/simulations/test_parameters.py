@@ -19,8 +19,8 @@ from dynamics.shallow import ShallowProblem
 from simulations import theories
 from simulations.cli import build_parser, main
 from simulations.commands.arguments import given_parameters
-from simulations.draws import fields, invalid
 from simulations.explorer import state
+from simulations.parameter_strategies import fields, invalid
 from simulations.sweep import config
 from tests.toy.dynamics.population import ToyProblem
 from tests.toy.simulations.system import Toy
@@ -59,7 +59,7 @@ class TestOneLine:
         words = ["run", "--system", "toy", "--leak", "5/2"]
         assert given_parameters(build_parser().parse_args(words)) == {"leak": 2.5}
         assert main(["run", "--system", "toy", "--help"]) == 0
-        assert "leakage (default 2); in (0, 9]" in " ".join(capsys.readouterr().out.split())
+        assert "leakage (default: 2); in (0, 9]" in " ".join(capsys.readouterr().out.split())
         assert main(["run", "--system", "toy", "--leak", "10"]) == 2
         assert "leak = 10.0 is not allowed: leak must be in (0, 9]" in capsys.readouterr().err
 

@@ -3,7 +3,6 @@ import io
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
-from typing import ClassVar
 
 import pytest
 
@@ -15,7 +14,6 @@ from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.report import MEANING, rerun, show, write_report
 from simulations.reproduction.run import measure, reproduce
-from simulations.reproduction.tables import tables
 from simulations.reproduction.typeset import points, typeset
 from symbolic.core.prose import pieces
 from tests.simulations.fakes import claim, figure
@@ -233,37 +231,6 @@ def test_a_summary_point_by_point(summary, told):
 
 
 class TestNumbers:
-    MEASURED: ClassVar = [
-        {"name": n, "label": f"the {n}", "unit": unit, "at": at, "value": value}
-        for n, unit, at, value in (
-            ("T", "steps", {"D": 8}, 1), ("e", "", {"D": 8}, 2.5),
-            ("all", "", {}, 7),
-            ("T", "steps", {"D": 16}, 3), ("e", "", {"D": 16}, None),
-            ("T", "steps", {"D": 32}, 5),
-        )
-    ]  # fmt: skip
-
-    def test_a_row_a_problem_and_a_column_a_quantity(self):
-        both, whole, one = tables(self.MEASURED)
-        assert [column.label for column in both.columns] == ["the T", "the e"]
-        assert both.columns[0].unit == "steps"
-        assert both.rows == (({"D": 8}, (1, 2.5)), ({"D": 16}, (3, None)))
-        assert whole.rows == (({}, (7,)),)
-        assert one.rows == (({"D": 32}, (5,)),)
-        assert [table.height for table in (both, whole, one)] == [2, 1, 1]
-
-    def test_no_number_is_left_out(self):
-        values = [v for table in tables(self.MEASURED) for _, row in table.rows for v in row]
-        assert sorted(values, key=str) == sorted((m["value"] for m in self.MEASURED), key=str)
-
-    def test_no_row_of_a_long_table_is_left_out(self):
-        measured = [
-            {"name": "T", "label": "the T", "unit": "", "at": {"D": D}, "value": D + 1}
-            for D in range(100)
-        ]
-        (table,) = tables(measured)
-        assert table.rows == tuple(({"D": D}, (D + 1,)) for D in range(100))
-
     def test_long_tables_are_folded_and_shown_in_full(self, tmp_path):
         record, _ = measure(claim("one"), Context(quick=True), stamp=STAMP)
         record["tables"][0]["rows"] *= 30
@@ -283,7 +250,7 @@ class TestTypesetting:
         statement = load(name).statement
         html = str(typeset(statement))
         Page(html)
-        formulas = [one for one in pieces(statement) if one.kind == "math"]
+        formulas = [piece for piece in pieces(statement) if piece.category == "math"]
         assert html.count("<math>") >= len(formulas)
         words = re.sub(r"<math>.*?</math>", "", html)
         assert not re.search(r"[_^$\\]", words)

@@ -130,7 +130,7 @@ class TestInterruption:
         result = run(tmp_path, claims, stream=stream)
         assert result.finished == ["one", "two"]
         assert [c.measure.calls for c in claims] == [1, 2]
-        assert "[kept]" in stream.getvalue()
+        assert "[reused]" in stream.getvalue()
 
     @pytest.mark.parametrize("name", ["figures/line.png", "data/line.nc", "claims/one.json"])
     def test_incomplete_claim_is_run_again(self, tmp_path, name):

@@ -15,8 +15,8 @@ from simulations.files.store import StoreError, locked, write_bytes
 from simulations.reproduction.folder import ReportFolder, StoredReport
 from simulations.reproduction.record import without_folders
 from simulations.reproduction.run import reproduce
+from simulations.sweep.compute import open_store
 from simulations.sweep.config import parse
-from simulations.sweep.run import open_store
 from tests.simulations.fakes import claim, figure
 
 STAMP = {"patchdyn": "0.1.0", "commit": "abc", "code": "123", "mode": "full"}

@@ -6,7 +6,7 @@ import pytest
 
 from dynamics.core import provenance
 from simulations.files import stamp
-from simulations.sweep.stamp import stamp as sweep_stamp
+from simulations.sweep.cells import sweep_stamp
 
 
 @pytest.fixture
@@ -44,6 +44,8 @@ def test_every_line_of_the_source_counts_for_a_report(copy, file):
     [
         ("dynamics/core/flow.py", True),
         ("dynamics/masked/problem.py", True),
+        ("simulations/case.py", True),
+        ("simulations/solver_options.py", True),
         ("simulations/system.py", True),
         ("simulations/positional/system.py", True),
         ("simulations/reproduction/report.py", False),
@@ -55,7 +57,7 @@ def test_what_computes_counts_for_a_sweep(copy, file, counts):
 
 
 def test_a_part_that_is_not_there_is_no_empty_digest():
-    with pytest.raises(FileNotFoundError, match="dynamics/elsewhere is no part"):
+    with pytest.raises(FileNotFoundError, match="dynamics/elsewhere is not part"):
         stamp.code_fingerprint(("dynamics/elsewhere",))
 
 

@@ -16,12 +16,12 @@ import xarray
 from simulations import theories
 from simulations.cli import main
 from simulations.files.store import StoreError, read_record, write_record
-from simulations.sweep import cells, cluster, local, run
+from simulations.sweep import cells, cluster, engines
+from simulations.sweep.cells import sweep_stamp
+from simulations.sweep.compute import compute, open_store, sweep
 from simulations.sweep.config import parse
 from simulations.sweep.progress import Progress, duration
-from simulations.sweep.run import compute, open_store, sweep
-from simulations.sweep.stamp import stamp
-from simulations.sweep.store import labelled
+from simulations.sweep.storage import labelled
 from tests.simulations.deaths import dies_always, dies_once
 from tests.simulations.fakes import changed
 
@@ -149,17 +149,17 @@ class TestCompiledCode:
             assert compiled == [theory]
             yield from ((cell, cells.measure_cell(theory, values)) for cell, values in work)
 
-        monkeypatch.setattr(run, "results", results)
+        monkeypatch.setattr(engines, "measure_in_processes", results)
         config = parse(CONFIG)
         with open_store(tmp_path / "out", config) as store:
-            sweep(config, store, run.Local(theories.load("positional"), 2))
+            sweep(config, store, engines.Local(theories.load("positional"), 2))
         assert len(compiled) == 1
 
     def test_a_worker_loads_only_what_it_needs(self):
         """`scipy.stats` alone would be a fifth of what `import dynamics` takes."""
         dear = ("scipy.stats", "sympy", "matplotlib", "hypothesis", "xarray", "pandas")
         code = (
-            "import sys, simulations.sweep.local, simulations.positional.system\n"
+            "import sys, simulations.sweep.engines, simulations.positional.system\n"
             f"print([name for name in {dear} if name in sys.modules])"
         )
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -181,13 +181,15 @@ class TestCompiledCode:
 class TestWorkers:
     def test_killed_workers_lose_nothing_and_double_nothing(self, tmp_path):
         work = [(n, {"folder": str(tmp_path), "cell": n}) for n in range(3)]
-        found = list(local.results(theories.load("positional"), 2, work, dies_once))
+        found = list(engines.measure_in_processes(theories.load("positional"), 2, work, dies_once))
         assert sorted(number for number, _ in found) == [0, 1, 2]
         assert all(row["message"] == str(number) for number, row in found)
 
     def test_cell_that_always_kills_its_worker_is_given_up(self):
         work = [(n, {"cell": n}) for n in range(5)]
-        found = dict(local.results(theories.load("positional"), 2, work, dies_always))
+        found = dict(
+            engines.measure_in_processes(theories.load("positional"), 2, work, dies_always)
+        )
         assert found[3]["status"] == "failed"
         assert "died 3 times in this cell (signal 9)" in found[3]["message"]
         assert [found[n]["status"] for n in (0, 1, 2, 4)] == ["completed"] * 4
@@ -309,8 +311,8 @@ class TestStore:
 
     def test_list_is_labelled_by_cell(self):
         config = parse("[[list]]\nC = 2\nsolver = 'gd'\n[[list]]\n'beta/tau' = 2\n")
-        rows = [cells.nothing(theories.load("positional"), "failed", "x") for _ in config]
-        data = labelled(config, rows, stamp())
+        rows = [cells.empty_row(theories.load("positional"), "failed", "x") for _ in config]
+        data = labelled(config, rows, sweep_stamp())
         assert data["status"].dims == ("cell",)
         assert data["beta_over_tau"].attrs["parameter"] == "beta/tau"
         assert np.isnan(data["beta_over_tau"].values).tolist() == [True, False]
@@ -410,11 +412,13 @@ class TestCluster:
 
     def test_other_code_on_a_worker_is_refused(self, dask_cluster, tmp_path, config_file,
                                                monkeypatch, capsys):  # fmt: skip
-        monkeypatch.setattr(cluster, "stamp", lambda theory: {**stamp(theory), "code": "0123"})
+        monkeypatch.setattr(
+            cluster, "sweep_stamp", lambda theory: {**sweep_stamp(theory), "code": "0123"}
+        )
         address = dask_cluster.scheduler_address
         out = str(tmp_path / "out")
         assert main(["sweep", str(config_file), "--out", out, "--scheduler", address]) == 1
-        assert "runs other code (code)" in capsys.readouterr().err
+        assert "runs different code (code)" in capsys.readouterr().err
 
     def test_lost_scheduler_is_one_sentence_and_resumable(
         self, dask_cluster, tmp_path, config_file, reference, capsys, monkeypatch
@@ -432,7 +436,7 @@ class TestCluster:
         address, out = dask_cluster.scheduler_address, tmp_path / "out"
         code = main(["sweep", str(config_file), "--out", str(out), "--scheduler", address])
         assert code == 1
-        assert f"the scheduler at {address} is lost" in capsys.readouterr().err
+        assert f"the connection to the scheduler at {address} is lost" in capsys.readouterr().err
         assert 3 <= len(stored(out)) < 12
         finish(out, CONFIG)
         assert_same(result(out), reference)
@@ -458,7 +462,7 @@ def test_progress_tells_what_is_left(capsys, monkeypatch):
     shown.add("diverged")
     shown.close()
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "1 of 4 cells are there already"
+    assert lines[0] == "1 of 4 cells are finished already"
     assert lines[-1].startswith("3/4 cells, ")
     assert lines[-1].endswith("s left (1 diverged)")
     assert [duration(s) for s in (5, 120, 7200)] == ["5 s", "2 min", "2.0 h"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulations.sweep.config import ConfigError, parse, read
-from simulations.sweep.lines import line_of
+from simulations.sweep.toml_lines import line_of
 from tests.closeness import close
 
 GOOD = """\
@@ -63,7 +63,7 @@ ERRORS = [
     ("[fixed]\nD = 8\nqd = 3\n[grid]\nnu = [1]\n", "line 3, fixed.qd: qd is not a parameter"),
     ("[fixed]\nD = 8.5\n[grid]\nnu = [1]\n", "line 2, fixed.D: D = 8.5 is not allowed"),
     ("[fixed]\nD = true\n[grid]\nnu = [1]\n", "line 2, fixed.D: D = True is not allowed"),
-    ("[fixed]\nnu = [1, 2]\n[grid]\nC = [2]\n", r"line 2, fixed.nu: .* belongs into \[grid\]"),
+    ("[fixed]\nnu = [1, 2]\n[grid]\nC = [2]\n", r"line 2, fixed.nu: .* move it to \[grid\]"),
     ("fixed = 3\n[grid]\nnu = [1]\n", "line 1, fixed: it must be a table"),
     ("[fixed]\nnu = 1\n[grid]\nnu = [1]\n", r"line 4, grid.nu: nu has one value in \[fixed\]"),
     ("[fixed]\nnu = 1\n[run]\nnu = 2\n[grid]\nC = [2]\n", "line 4, run.nu: nu is given in .fixed"),
@@ -80,7 +80,7 @@ ERRORS = [
     ('[grid]\nnu = { from = 1, to = 2, number = 3, scale = "cubic" }\n', "scale = 'cubic'"),
     ("[grid]\nnu = { from = 2, to = 2, number = 3 }\n", "from and to are both 2"),
     ("[grid]\nD = { from = 8, to = 11, number = 3 }\n", "line 2, grid.D: D = 9.5 is not allowed"),
-    ("list = 3\n", "line 1, list: cells are given as tables"),
+    ("list = 3\n", "line 1, list: list must consist of tables"),
     ("[[list]]\nC = 2\n[[list]]\nCC = 2\n", "line 4, list.CC: CC is not a parameter"),
     ("[fixed]\nC = 2\n[[list]]\nnu = 2\n[[list]]\nC = 2\n", "line 6, list.C: C is given in"),
     ("[fixed]\nD = 8\n[grid]\nC = [3, 5]\n", "line 4, grid.C: no cell can be run: C = 3"),

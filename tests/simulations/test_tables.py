@@ -1,9 +1,10 @@
 """Tables of measurements: what they refuse, and the verdicts that follow from their rows."""
 
+import pandas as pd
 import pytest
 
 from simulations.reproduction.claim import Context, Measurement
-from simulations.reproduction.predicates import Column, Table, Verdict
+from simulations.reproduction.predicates import PARTS, Column, Table, Verdict, parts
 from tests.closeness import close
 from tests.simulations.fakes import claim
 
@@ -81,3 +82,19 @@ def test_progress_between_two_fractions():
     context = Context(quick=True, progress=seen.append)
     assert list(context.track("ab", 0.2, 0.6)) == ["a", "b"]
     close(seen, [0.4, 0.6], rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("shown", "absent", "verdict"),
+    [
+        ([True, True], [False, False], Verdict.HOLDS),
+        ([False, False], [True, True], Verdict.FAILS),
+        ([False, True], [True, False], Verdict.HOLDS),
+        ([False, False], [True, False], Verdict.HOLDS),
+    ],
+)
+def test_a_statement_fails_if_every_part_is_absent(shown, absent, verdict):
+    """Whether each part is shown is a predicate of the table of parts."""
+    table = parts(pd.Series(shown), pd.Series(absent))
+    assert table.iloc[0].tolist() == [sum(shown), sum(absent), 2]
+    assert PARTS.check(table).verdict is verdict

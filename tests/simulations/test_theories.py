@@ -9,9 +9,9 @@ from hypothesis import given, settings
 
 from dynamics import ParameterError, Population, Problem, Status, gradient_flow
 from dynamics.positional.events import find_events
+from simulations.case import Case
 from simulations.cli import build_parser
 from simulations.commands.arguments import given_parameters
-from simulations.system import Case
 from simulations.theories import command, load, names
 from tests.closeness import close
 

@@ -1,4 +1,4 @@
-"""Claims side by side: same report, shared runs in one process, dead processes and Ctrl-C told."""
+"""Claims in parallel: the same report, shared processes, lost processes and Ctrl-C."""
 
 import io
 import json
@@ -10,44 +10,46 @@ from dataclasses import replace
 import pytest
 
 from simulations.display import PlainDisplay
+from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.folder import ReportFolder
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Context, Outcome, Verdict
+from simulations.reproduction.predicates import Column, Table
 from simulations.reproduction.run import reproduce
 from simulations.reproduction.workers import grouped
 
 STAMP = {"patchdyn": "0.1.0", "mode": "full"}
 
 
-def tell_process(context: Context) -> Outcome:
+TABLE = Table(index=(), columns={"process": Column("its process")})
+
+
+def report_process(context: Context) -> Measurement:
     context.progress(0.5)
-    parameters = {"quick": context.quick, "scratch": context.scratch}
-    return Outcome(
-        Verdict.HOLDS,
-        measured_at({}, ("process", "its process", os.getpid())),
-        None,
-        parameters,
-        "It ran.",
-    )
+    settings = {"quick": context.quick, "scratch": context.scratch}
+    return Measurement({"run": TABLE.frame([{"process": os.getpid()}])}, settings)
 
 
-def die(context: Context) -> Outcome:
+def die(context: Context) -> Measurement:
     os._exit(3)
 
 
-def interrupt_parent(context: Context) -> Outcome:
+def interrupt_parent(context: Context) -> Measurement:
     os.kill(os.getppid(), signal.SIGINT)
     time.sleep(1800.0)
     raise AssertionError("the process should have been ended")
 
 
-def named(name: str, run=tell_process, shares: str = "") -> Claim:
+def headline(tables):
+    return {"process": tables["run"].data.process[0]}
+
+
+def named(name: str, measure=report_process, group: str = "") -> Claim:
     return Claim(
-        id=name, place="place", statement="statement", method="method", run=run, group=shares
-    )
+        id=name, place="place", statement="statement", method="method", tables={"run": TABLE},
+        measure=measure, headline=headline, finding="It ran in {process}.", group=group,
+    )  # fmt: skip
 
 
-def run(path, claims, workers=2, **options):
+def reproduce_in(path, claims, workers=2, **options):
     folder = ReportFolder(path, STAMP, [claim.id for claim in claims])
     return reproduce(claims, folder, PlainDisplay(io.StringIO()), workers=workers, **options)
 
@@ -61,14 +63,14 @@ def ids(claims, *, quick=False):
 
 
 def test_groups_share_what_they_compute():
-    claims = [named("a", shares="x"), named("b"), named("c", shares="x")]
+    claims = [named("a", group="x"), named("b"), named("c", group="x")]
     assert ids(claims) == [["a", "c"], ["b"]]
     late = [claims[1], claims[0], claims[2]]  # the most claims still come first
     assert ids(late) == [["a", "c"], ["b"]]
 
 
 def test_a_quick_claim_may_leave_its_group():
-    parts = [named(name, shares="x") for name in "acd"]
+    parts = [named(name, group="x") for name in "acd"]
     parts[1] = replace(parts[1], alone_if_quick=True)
     claims = [named("b"), *parts]
     assert ids(claims, quick=True) == [["a", "d"], ["b"], ["c"]]
@@ -76,9 +78,9 @@ def test_a_quick_claim_may_leave_its_group():
 
 
 @pytest.mark.slow
-def test_side_by_side(tmp_path):
-    claims = [named("a", shares="x"), named("b"), named("c", shares="x"), named("d")]
-    result = run(tmp_path, claims, quick=True)
+def test_claims_of_a_group_share_a_process(tmp_path):
+    claims = [named("a", group="x"), named("b"), named("c", group="x"), named("d")]
+    result = reproduce_in(tmp_path, claims, quick=True)
     assert result.finished == ["a", "b", "c", "d"]
     found = processes(tmp_path / "report.json")
     assert list(found) == ["a", "b", "c", "d"]
@@ -89,24 +91,24 @@ def test_side_by_side(tmp_path):
 
 
 @pytest.mark.slow
-def test_claim_whose_process_dies_is_told_and_the_others_run(tmp_path):
-    claims = [named("bad", die, shares="x"), named("a", shares="x"), named("b"), named("c")]
-    result = run(tmp_path, claims)
+def test_a_lost_claim_is_recorded_and_the_others_run(tmp_path):
+    claims = [named("bad", die, group="x"), named("a", group="x"), named("b"), named("c")]
+    result = reproduce_in(tmp_path, claims)
     assert result.failed == ["bad"]
     assert result.finished == ["a", "b", "c"]
     manifest = json.loads((tmp_path / "patchdyn.json").read_text())
     assert "ended with exit code 3" in manifest["failed"]["bad"]
-    mended = [replace(claims[0], run=tell_process), *claims[1:]]
-    assert run(tmp_path, mended, workers=1).failed == []
+    mended = [replace(claims[0], measure=report_process), *claims[1:]]
+    assert reproduce_in(tmp_path, mended, workers=1).failed == []
 
 
 @pytest.mark.slow
-def test_interruption_ends_the_processes_and_keeps_what_is_finished(tmp_path):
+def test_an_interruption_ends_the_processes_and_keeps_finished_claims(tmp_path):
     claims = [named("a"), named("b", interrupt_parent), named("c"), named("d")]
     began = time.monotonic()
-    result = run(tmp_path, claims)
+    result = reproduce_in(tmp_path, claims)
     assert time.monotonic() - began < 900.0
     assert result.interrupted
     assert "b" not in result.finished
-    rest = [replace(claims[1], run=tell_process), *claims[2:]]
-    assert run(tmp_path, rest, workers=1).interrupted is False
+    rest = [replace(claims[1], measure=report_process), *claims[2:]]
+    assert reproduce_in(tmp_path, rest, workers=1).interrupted is False

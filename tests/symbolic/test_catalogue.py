@@ -1,4 +1,4 @@
-"""What `patchdyn derive` prints: every derivation in every format."""
+"""Output of `patchdyn derive`: every derivation in every format."""
 
 import ast
 import math
@@ -28,20 +28,20 @@ def rendered(name: str, format: str) -> str:
 
 
 class TestNames:
-    def test_every_lemma_is_there(self) -> None:
+    def test_all_lemmas_are_listed(self) -> None:
         lemmas = {"lemma-4.1", "lemma-4.2", "lemma-4.3", "masked-lemma-5.1", "masked-lemma-5.2"}
         assert lemmas | {"attention", "masked-reduction"} <= set(catalogue.names())
         assert tuple(catalogue.CATALOGUE) == catalogue.names()
         assert len(catalogue.CATALOGUE) == len(catalogue.names())
         assert "lemma-9.9" not in catalogue.CATALOGUE
 
-    def test_unknown_name_is_one_sentence_with_the_allowed_ones(self) -> None:
-        with pytest.raises(ValueError, match=r"no derivation is named 'lemma-9\.9'") as caught:
+    def test_unknown_name_is_rejected_with_the_allowed_names(self) -> None:
+        with pytest.raises(ValueError, match=r"no derivation is named 'lemma-9\.9'") as error:
             catalogue.render("lemma-9.9")
-        assert all(name in str(caught.value) for name in catalogue.names())
-        assert "\n" not in str(caught.value)
+        assert all(name in str(error.value) for name in catalogue.names())
+        assert "\n" not in str(error.value)
 
-    def test_unknown_format_is_one_sentence(self) -> None:
+    def test_unknown_format_is_rejected(self) -> None:
         with pytest.raises(ValueError, match="text, latex, python"):
             catalogue.render("attention", "html")
 
@@ -73,15 +73,15 @@ class TestFormats:
         assert unescaped.count("{") == unescaped.count("}")
         assert document.count(r"\left") == document.count(r"\right")
 
-    def test_latex_typesets_the_words_too(self, name: str) -> None:
+    def test_latex_of_statements(self, name: str) -> None:
         document = rendered(name, "latex")
         assert "textasciicircum" not in document
         assert len(re.findall(r"(?<!\\)\$", document.replace(r"\displaystyle #1$}", ""))) % 2 == 1
-        words = "".join(one.source for one in pieces(catalogue.CATALOGUE[name].statement))
-        assert words == catalogue.CATALOGUE[name].statement
+        statement = catalogue.CATALOGUE[name].statement
+        assert "".join(piece.source for piece in pieces(statement)) == statement
 
     def test_python_runs(self, name: str) -> None:
-        """Every function of the printed module returns a finite number at a generic point."""
+        """All functions of the printed module return finite numbers at a generic point."""
         if name.endswith("kernels"):
             assert rendered(name, "python") == emit.source(
                 emit.TARGETS[0 if name == "kernels" else -1]
@@ -110,9 +110,9 @@ class TestFormats:
 GENERIC = {"D": 12, "C": 3, "p": 3, "T": 4, "R": 1, "a": 1, "b": 0, "s": 1, "n": 1, "tau": 1.3}
 
 
-class TestGrounds:
+class TestJustifications:
     @pytest.mark.parametrize("name", JUSTIFICATIONS)
-    def test_every_equation_says_what_decides_it(self, name: str) -> None:
+    def test_all_equations_have_a_justification(self, name: str) -> None:
         shown = [equation.name for equation in catalogue.CATALOGUE[name].equations]
         assert sorted(JUSTIFICATIONS[name]) == sorted(shown)
         text = " ".join(rendered(name, "text").split())
@@ -121,41 +121,45 @@ class TestGrounds:
 
     @pytest.mark.slow
     @pytest.mark.no_cover  # tracing slows SymPy 2.4 times; claims and other tests run these proofs
-    def test_what_decides_is_an_identity_that_was_found_zero(self) -> None:
+    def test_justifications_are_proved_identities(self) -> None:
         proofs = {name: catalogue.CATALOGUE[name].prove() for name in JUSTIFICATIONS}
         assert all(proof.all_zero for of_name in proofs.values() for proof in of_name)
-        found = {name: {what for one in proofs[name] for what in one.identities} for name in proofs}
+        proved = {
+            name: {identity for proof in of_name for identity in proof.identities}
+            for name, of_name in proofs.items()
+        }
         for name, equations in JUSTIFICATIONS.items():
             for equation, identities in equations.items():
                 for identity in identities:
-                    place, _, what = identity.partition(": ")
-                    known = found[place] if place in found else found[name]
-                    assert (what if place in found else identity) in known, (name, equation)
+                    other, _, rest = identity.partition(": ")
+                    if other in proved:
+                        assert rest in proved[other], (name, equation)
+                    else:
+                        assert identity in proved[name], (name, equation)
 
-    def test_only_what_introduces_a_name_is_a_definition(self) -> None:
-        given = {
+    def test_definitions(self) -> None:
+        definitions = {
             (name, label) for name, of in JUSTIFICATIONS.items() for label in of if not of[label]
         }
         weights = {("attention", label) for label in ("Lambda", "Gamma", "Xi", "G")}
-        assert given == weights | {("full-model", label) for label in ("S_ij", "O_i", "F")}
+        assert definitions == weights | {("full-model", label) for label in ("S_ij", "O_i", "F")}
 
-    def test_the_argument_is_in_order(self) -> None:
+    def test_order_of_the_argument(self) -> None:
         order = "full-model symmetry lemma-4.2 attention margins lemma-4.1 lemma-4.3 excess"
         assert list(catalogue.names())[:8] == order.split()
 
 
-def test_what_is_used_is_named_where_it_is_used() -> None:
-    """h and k of Lemma 4.3: the remark beside each use says what they are."""
+def test_notes_of_lemma_4_3_define_h_and_k() -> None:
     text, document = (" ".join(rendered("lemma-4.3", x).split()) for x in ("text", "latex"))
     for parameter in ("alpha", "gamma", "rho"):
-        assert f"h_{parameter}(a, b, T) is what a random set of type (a, b) adds" in text
+        assert f"h_{parameter}(a, b, T) is the share of a random set of type (a, b)" in text
         assert f"k_{parameter}(s) = d act(O)/d {parameter} of a patch with coefficient s" in text
         assert (
             rf"$k_{{\{parameter}}}(s) = d \mathrm{{act}}(O)/d \{parameter}$ of a patch" in document
         )
 
 
-def test_python_functions_mean_what_they_say() -> None:
+def test_exported_python_functions() -> None:
     namespace: dict[str, object] = {}
     exec(rendered("attention", "python"), namespace)
     arguments = {"C": 2, "D": 8, "beta": 1.0, "gamma": 0.2, "rho": -0.03, "tau": 1.3}
@@ -164,14 +168,14 @@ def test_python_functions_mean_what_they_say() -> None:
     close(Lambda / Gamma, math.exp(0.8 / 1.3), rel=1e-14)
 
 
-def test_proofs_are_run_and_shown() -> None:
+def test_proofs_are_printed() -> None:
     text = catalogue.render("attention")
     assert "9 exact identities at 6 random rational points, all zero" in text
     document = catalogue.render("attention", "latex")
     assert r"\item rows of $S$ sum to 1: 1" in document
 
 
-def test_failures_are_shown() -> None:
+def test_failures_are_printed() -> None:
     from symbolic.core import printing
 
     derivation = catalogue.CATALOGUE["attention"]

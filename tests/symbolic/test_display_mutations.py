@@ -1,4 +1,4 @@
-"""What `derive` displays is what its proofs decide: altered in turn, each equation fails."""
+"""Displayed equations are the proved ones, and each altered equation fails."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from symbolic.positional import (
 )
 from symbolic.positional import symbols as sym
 
-#: Tracing slows SymPy 2.4 times, and what is altered here is run unaltered, and traced, elsewhere.
+#: Tracing slows SymPy 2.4 times; the unaltered proofs are traced in other tests.
 pytestmark = pytest.mark.no_cover
 
 ALTERED: dict[str, Callable[[sp.Expr], sp.Expr]] = {
@@ -56,7 +56,7 @@ DISPLAYS: dict[str, Displays] = {
 
 
 @pytest.mark.parametrize("derivation", DISPLAYS)
-def test_what_is_displayed_is_what_is_proved(derivation: str) -> None:
+def test_displayed_equations_are_the_proved_ones(derivation: str) -> None:
     shown = {equation.name: equation.right for equation in CATALOGUE[derivation].equations}
     proved = DISPLAYS[derivation].equations
     assert list(shown) == list(proved)
@@ -65,8 +65,8 @@ def test_what_is_displayed_is_what_is_proved(derivation: str) -> None:
 
 @pytest.mark.parametrize("how", ALTERED)
 @pytest.mark.parametrize("derivation", DISPLAYS)
-def test_an_altered_equation_fails(derivation: str, how: str) -> None:
-    """A zero has no other sign, 1 no other exponent; another term changes everything."""
+def test_altered_equation_fails(derivation: str, how: str) -> None:
+    """A sign does not alter 0, nor an exponent 1; an additional term alters every equation."""
     shown = DISPLAYS[derivation]
     for name, right in shown.equations.items():
         wrong = ALTERED[how](right)
@@ -78,10 +78,10 @@ def test_an_altered_equation_fails(derivation: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("derivation", DISPLAYS)
-def test_the_derivation_decides_every_display(
+def test_derivation_tests_every_displayed_equation(
     derivation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All altered at once, each is among the failures; the enumerations are left out here."""
+    """With all equations altered, each is among the failures; slow enumerations are skipped."""
     for module in (symmetric_line, floor, diagonal, lemma_5_1, lemma_5_2, reduction):
         monkeypatch.setattr(module, "CASES", module.CASES[:1])
     for module in (lemma_4_1, lemma_4_2):
@@ -94,8 +94,8 @@ def test_the_derivation_decides_every_display(
 
 
 def _written_out(compact: sp.Expr) -> sp.Expr:
-    """Replace the names in a compact equation by the margins and rows that they stand for."""
-    margin = {f"O_{kind}": margins.at_patch(margins.MARGIN, kind) for kind in margins.PATCHES}
+    """Substitute the definitions of the names in a compact equation."""
+    margin = {f"O_{patch}": margins.at_patch(margins.MARGIN, patch) for patch in margins.PATCHES}
     rows = dict(zip(("k_alpha", "k_gamma", "k_rho"), margins.row_gradient()))
     for label, row in rows.items():
         of = {k: row.subs({sym.s: k, sym.n: sym.a - sym.b}, simultaneous=True) for k in (1, -1, 0)}
@@ -114,14 +114,14 @@ COMPACT = [
 
 
 @pytest.mark.parametrize("equation", COMPACT)
-def test_a_compact_display_is_its_right_hand_side(equation: Equation) -> None:
+def test_compact_form_equals_right_hand_side(equation: Equation) -> None:
     right = equation.right.subs(sym.T, sym.C + sym.R)
     compact = _written_out(equation.shown).subs(sym.T, sym.C + sym.R)
     assert decide(attention.write_out(compact - right), points=2).zero
 
 
-def test_a_derivative_is_displayed_under_its_own_name() -> None:
-    """What is called dL_dA_same is the derivative of L in A_same."""
+def test_names_of_derivatives() -> None:
+    """dL_dA_same is the derivative of L in A_same, and so on."""
     derivatives = [
         (equation.name, equation.left)
         for derivation in CATALOGUE.values()
@@ -146,7 +146,7 @@ def _with_step(kernel: Kernel, index: int, how: str) -> Kernel:
 
 
 def _claims(kernel: Kernel, result: int) -> dict[str, sp.Expr]:
-    """Return the identities of a result; of a row those of one row, which are quick."""
+    """Return the identities of a result; for a row only the fast ones."""
     if kernel.name in ("row_gradient", "row_hessian"):
         return {"one row": kernels._row_identity(kernel, result)}
     return kernels.result_identities(kernel, result)
@@ -154,7 +154,7 @@ def _claims(kernel: Kernel, result: int) -> dict[str, sp.Expr]:
 
 @cache
 def _right(name: str, result: int) -> tuple[sp.Expr, dict[str, sp.Expr]]:
-    kernel = next(one for one in kernels.kernels() if one.name == name)
+    kernel = next(kernel for kernel in kernels.kernels() if kernel.name == name)
     return kernel.expanded(result), _claims(kernel, result)
 
 
@@ -163,12 +163,12 @@ def _right(name: str, result: int) -> tuple[sp.Expr, dict[str, sp.Expr]]:
 @pytest.mark.parametrize(
     "step", STEPS, ids=[f"{kernel.name}-{kernel.steps[index][0]}" for kernel, index in STEPS]
 )
-def test_an_altered_step_of_a_kernel_fails(step: tuple[Kernel, int], how: str) -> None:
+def test_altered_step_of_a_kernel_fails(step: tuple[Kernel, int], how: str) -> None:
     kernel = _with_step(*step, how)
     for result in range(len(kernel.results)):
         plain, right = _right(kernel.name, result)
         if kernel.expanded(result) != plain:
-            for what, expression in _claims(kernel, result).items():
-                if expression != right[what] and not at_points(expression):
+            for name, expression in _claims(kernel, result).items():
+                if expression != right[name] and not at_points(expression):
                     return
-    pytest.fail("no identity sees the change")
+    pytest.fail("no identity detects the alteration")

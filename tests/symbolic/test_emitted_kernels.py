@@ -1,6 +1,6 @@
-"""The emitted kernels as arithmetic: against mpmath, against SymPy, and compiled against Python.
+"""Rounding errors of the emitted kernels: comparison with mpmath, SymPy and plain Python.
 
-Declared range: beta, gamma, rho in [-40, 40], tau in [0.3, 30], 2 <= C <= 16, D up to 10^6,
+Range of arguments: beta, gamma, rho in [-40, 40], tau in [0.3, 30], 2 <= C <= 16, D up to 10^6,
 alpha in +-[1e-4, 10], p = 3, 5, 7, any s, n, T that the data can produce.
 """
 
@@ -26,7 +26,7 @@ SAMPLES = 300
 
 
 def samples(seed: int, count: int = SAMPLES) -> Iterator[dict[str, float]]:
-    """Draw arguments over the declared range, ties and near-ties of the exponents included."""
+    """Yield random arguments, including ties and near-ties of the exponents."""
     rng = random.Random(seed)
     for index in range(count):
         beta, gamma, rho = (rng.uniform(-40, 40) for _ in range(3))
@@ -71,7 +71,7 @@ def exact_weights(x: dict[str, float]) -> list[mpmath.mpf]:
 
 
 def spread(x: dict[str, float]) -> float:
-    """Largest exponent of the shifted softmax: rounding errors of exponents are amplified by it."""
+    """Return the largest exponent of the shifted softmax, which amplifies rounding errors."""
     values = (x["beta"], x["gamma"], x["rho"])
     return (max(values) - min(values)) / x["tau"]
 
@@ -80,7 +80,7 @@ class TestAttentionWeights:
     def test_relative_error_against_fifty_digits(self) -> None:
         """Bound (6 + 2 spread) eps: two roundings per exponent, a sum, a quotient, exp and expm1.
 
-        It holds for the differences too, however close Lambda, Gamma and Xi are.
+        The bound applies to the differences too, even if Lambda, Gamma and Xi are close.
         """
         with mpmath.workdps(50):
             for x in samples(1):
@@ -94,9 +94,9 @@ class TestAttentionWeights:
 
 
 def exact_row(x: dict[str, float]) -> tuple[list[mpmath.mpf], list[mpmath.mpf]]:
-    """Return the plain formulas, and the same with every term taken positive.
+    """Return the plain formulas, and the same formulas with absolute values of all terms.
 
-    The excess is taken as act'(O) - act'(O_empty) itself, which cancels, hence 200 digits.
+    The excess act'(O) - act'(O_empty) cancels, hence 200 digits.
     """
     s, n, T, alpha, C, D, kappa, tau, nu = (
         mpmath.mpf(x[k]) for k in ("s", "n", "T", "alpha", "C", "D", "kappa", "tau", "nu")
@@ -158,20 +158,20 @@ class TestRowGradient:
             for value, exact in zip(_emitted.row_gradient(*row_arguments(x)), values):
                 assert abs(value - exact) <= 20 * EPS * abs(exact)
 
-    def test_an_empty_set_adds_exactly_nothing(self) -> None:
+    def test_contribution_of_an_empty_set_is_exactly_zero(self) -> None:
         for x in samples(3, 50):
             empty = x | {"s": 0.0, "n": 0.0}
             assert _emitted.row_gradient(*row_arguments(empty))[2:] == (0.0, 0.0)
 
 
 def tau_units(x: dict[str, float]) -> dict[sp.Symbol, sp.Expr]:
-    """Exact values of the symbols at a sample."""
+    """Return exact values of the symbols at a sample."""
     return {getattr(sym, name): sp.Rational(value) for name, value in x.items()}
 
 
 @pytest.mark.no_cover  # tracing slows SymPy 2.4 times; other tests run the same, traced
 class TestAgainstDerivatives:
-    """The kernels against SymPy's own derivatives of act(O), evaluated at 40 digits."""
+    """Compare the kernels with SymPy's derivatives of act(O), evaluated to 40 digits."""
 
     def test_gradient_and_hessian(self) -> None:
         """1e-9 relative to the largest entry: samples with mild exponents, cancellation allowed."""
@@ -190,19 +190,19 @@ class TestAgainstDerivatives:
             mild = x | {name: x[name] / 20 for name in ("beta", "gamma", "rho")}
             exact = [float(e.subs(tau_units(mild)).evalf(40)) for e in expressions]
             arguments = row_arguments(mild)
-            found = [*_emitted.row_gradient(*arguments)[1:], *_emitted.row_hessian(*arguments)]
-            close(found[:3], exact[:3], rel=1e-9)
-            close(found[3:], exact[3:], rel=1e-9)
+            gradient = _emitted.row_gradient(*arguments)[1:]
+            close(gradient, exact[:3], rel=1e-9)
+            close(_emitted.row_hessian(*arguments), exact[3:], rel=1e-9)
 
     def test_leading_terms(self) -> None:
-        """gamma's holds 1 - G/D, whose digits are lost only as G approaches D."""
+        """The term for gamma contains 1 - G/D, which loses digits only as G approaches D."""
         for x in samples(5, 30):
             mild = x | {name: x[name] / 20 for name in ("beta", "gamma", "rho")}
             Lambda, Gamma, Xi, *_ = weights(mild)
             constants = [mild[name] for name in ("C", "D", "kappa", "tau", "p", "nu")]
             g = Lambda + (mild["C"] - 1) * Gamma
             values = tau_units(mild)
-            for found, plain, allowed in (
+            for value, plain, allowed in (
                 (
                     _emitted.gamma_leading_term(mild["alpha"], Lambda, Gamma, *constants),
                     lemma_4_3.gamma_leading(),
@@ -215,28 +215,28 @@ class TestAgainstDerivatives:
                 ),
             ):
                 exact = float(attention.write_out(plain).subs(values).evalf(40))
-                close(found, exact, rel=allowed)
+                close(value, exact, rel=allowed)
 
 
 class TestPowers:
-    def test_power_is_the_polynomial(self) -> None:
+    def test_power(self) -> None:
         """Equal at more points than its degree, all exactly representable: the same polynomial."""
         for x, n in itertools.product(range(-7, 8), range(12)):
             assert _emitted.power(float(x), n) == float(x**n)
 
-    def test_power_difference_is_the_polynomial(self) -> None:
+    def test_power_difference(self) -> None:
         for x, y in itertools.product(range(-5, 6), repeat=2):
             for n in range(11):
-                found = _emitted.power_difference(float(x), float(y), float(x - y), n)
-                assert found == float(x**n - y**n)
+                value = _emitted.power_difference(float(x), float(y), float(x - y), n)
+                assert value == float(x**n - y**n)
 
-    def test_power_difference_keeps_the_digits_of_a_small_difference(self) -> None:
+    def test_power_difference_for_small_difference(self) -> None:
         x, h = 1.25, 1e-14
         with mpmath.workdps(50):
             exact = (mpmath.mpf(x) + mpmath.mpf(h)) ** 6 - mpmath.mpf(x) ** 6
-            found = _emitted.power_difference(x + h, x, h, 6)
+            value = _emitted.power_difference(x + h, x, h, 6)
             # x + h is rounded (relative 1e-16); the difference h is given.
-            assert abs(found - exact) <= 20 * EPS * abs(exact)
+            assert abs(value - exact) <= 20 * EPS * abs(exact)
 
 
 _PLAIN = """
@@ -251,8 +251,8 @@ print(json.dumps(results))
 """
 
 
-def test_compiled_and_plain_python_agree_bit_for_bit() -> None:
-    """The same source run by Numba here and, with NUMBA_DISABLE_JIT=1, by Python elsewhere."""
+def test_compiled_and_plain_python_are_bitwise_equal() -> None:
+    """Compare with a process that runs the same source with NUMBA_DISABLE_JIT=1."""
     calls: list[tuple[str, tuple[float, ...]]] = []
     for x in samples(6, 200):
         exponents = tuple(x[name] for name in ("beta", "gamma", "rho", "tau", "C", "D"))

@@ -1,4 +1,4 @@
-"""The committed kernels are the derived ones: regenerated == committed, whatever the hash seed."""
+"""The committed kernels equal the regenerated ones, for any hash seed."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ class TestCommand:
 
 
 class TestReadability:
-    def test_lines_fit_and_every_kernel_has_a_docstring(self) -> None:
+    def test_line_lengths_and_docstrings(self) -> None:
         for target in emit.TARGETS:
             helpers = 2 if target is emit.TARGETS[0] else 0  # power and power_difference
             source = emit.source(target)
@@ -71,14 +71,14 @@ class TestReadability:
         with pytest.raises(ValueError, match="float power"):
             kernel_source(kernel)
 
-    def test_too_long_a_line_is_refused(self) -> None:
+    def test_long_line_is_rejected(self) -> None:
         long = sp.Symbol("a_very_long_name_" * 7)
         kernel = kernels.Kernel("f", (long,), (), (("x", long + 1),), "f.\n")
         with pytest.raises(ValueError, match="longer than 100"):
             kernel_source(kernel)
 
     @pytest.mark.parametrize("target", emit.TARGETS, ids=lambda target: target.path.parent.name)
-    def test_ruff_would_not_reformat_it(self, target: emit.Target) -> None:
+    def test_emitted_source_is_formatted(self, target: emit.Target) -> None:
         pytest.importorskip("ruff")
         command = [sys.executable, "-m", "ruff", "format", "--isolated", "--diff"]
         command += ["--line-length", "100", "-"]

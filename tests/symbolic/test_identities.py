@@ -1,4 +1,4 @@
-"""Every identity of attention, margins, the full model's closed form, Lemma 4.3 and the kernels."""
+"""Identities of attention, margins, the full model, Lemma 4.3 and the kernels."""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,8 +21,8 @@ TABLES: dict[str, Callable[[], dict[str, sp.Expr]]] = {
 }
 
 
-#: The tables that test_catalogue.py does not decide: it runs the proofs that hold the others.
-NOT_PROVED = ("large D", "kernels")
+#: Tables whose proofs are not run by test_catalogue.py.
+NOT_IN_CATALOGUE = ("large D", "kernels")
 
 
 @cache
@@ -32,27 +32,27 @@ def table(name: str) -> dict[str, sp.Expr]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
-def test_every_identity_is_a_statement(name: str) -> None:
-    """No entry is zero by construction except where SymPy cancels it at once; most must not be."""
+def test_identities_are_not_trivial(name: str) -> None:
+    """SymPy must not cancel more than half of the expressions on construction."""
     expressions = table(name).values()
     assert sum(sp.sympify(e) != 0 for e in expressions) > len(list(expressions)) / 2
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("name", NOT_PROVED)
-def test_every_identity_is_zero(name: str) -> None:
+@pytest.mark.parametrize("name", NOT_IN_CATALOGUE)
+def test_identities_are_proved(name: str) -> None:
     for label, expression in table(name).items():
         decision = decide(expression)
         assert decision.zero, f"{label}: {decision}"
 
 
-def test_simplify_agrees_on_the_attention_weights() -> None:
+def test_simplify_agrees_for_attention_weights() -> None:
     for expression in table("attention").values():
         assert decide(expression, simplify=True).simplified
 
 
-class TestWrongFormulasAreSeen:
-    """The same comparisons with one thing changed in each formula."""
+class TestWrongFormulasFail:
+    """The same comparisons with an altered formula."""
 
     def test_attention_derivative_without_its_multiplicity(self) -> None:
         exact = sp.diff(attention.write_out(sym.Lambda), sym.gamma)
@@ -102,11 +102,11 @@ class TestWrongFormulasAreSeen:
 _SLOPES = (margins.activation_slope, margins.excess_slope)
 
 
-def test_linear_part_of_the_activation_does_not_move_attention() -> None:
-    """A consequence of the excess form that the paper's leading terms hide (Lemma 4.3)."""
+def test_linear_part_of_the_activation_has_no_effect_on_attention() -> None:
+    """This follows from the excess form but is not visible in the leading terms (Lemma 4.3)."""
     claims = table("Lemma 4.3")
-    nothing = [label for label in claims if label.startswith("nu moves")]
-    assert len(nothing) == 2
-    assert all(decide(claims[label]).zero for label in nothing)
+    labels = [label for label in claims if label.startswith("nu moves")]
+    assert len(labels) == 2
+    assert all(decide(claims[label]).zero for label in labels)
     assert sym.nu in lemma_4_3.gamma_leading().free_symbols
     assert sym.nu not in lemma_4_3.GAMMA_LEADING_EXCESS.free_symbols

@@ -1,7 +1,7 @@
-"""Whatever is printed or emitted is proved: alter it, and a proof fails.
+"""Mutation tests: each altered equation or kernel makes a proof fail.
 
-Each equation and each result of a kernel is altered by a factor, a sign and an exponent: all three
-where a run is long, one in turn where it is short.
+Each is altered by a factor, a sign and an exponent: all three in slow runs, one of them in turn in
+fast runs.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from symbolic.masked import keys
 from symbolic.positional import attention, increments, kernels, lemma_4_3, margins
 from symbolic.positional import symbols as sym
 
-#: Tracing slows SymPy 2.4 times, and what is altered here is run unaltered, and traced, elsewhere.
+#: Tracing slows SymPy 2.4 times; the unaltered proofs are traced in other tests.
 pytestmark = pytest.mark.no_cover
 
 
-def _another_exponent(expression: sp.Expr) -> sp.Expr:
-    """Raise one power by one (the first in the order of SymPy), or one symbol to its square."""
+def _raise_exponent(expression: sp.Expr) -> sp.Expr:
+    """Increase one exponent by 1, or square one symbol."""
     powers = sorted(
         (e for e in expression.atoms(sp.Pow, kernels.power) if e.args[1] != -1),
         key=sp.default_sort_key,
@@ -38,12 +38,12 @@ def _another_exponent(expression: sp.Expr) -> sp.Expr:
 ALTERED: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "factor": lambda e: 2 * e,
     "sign": lambda e: -e,
-    "exponent": _another_exponent,
+    "exponent": _raise_exponent,
 }
 
 
 def _cases(names: list[Any]) -> list[object]:
-    """Return every name with every change; two of three changes are for long runs."""
+    """Return all pairs of name and alteration; two of three are marked slow."""
     return [
         pytest.param(name, how, marks=() if position % 3 == number else pytest.mark.slow)
         for position, name in enumerate(names)
@@ -52,9 +52,9 @@ def _cases(names: list[Any]) -> list[object]:
 
 
 def fails(right: dict[str, sp.Expr], wrong: dict[str, sp.Expr]) -> bool:
-    """Whether an identity that the change enters is refused."""
-    changed = [expression for what, expression in wrong.items() if expression != right.get(what)]
-    for expression in sorted(changed, key=_nodes):  # the shortest are decided first
+    """Return whether an identity that depends on the alteration fails."""
+    changed = [expression for name, expression in wrong.items() if expression != right.get(name)]
+    for expression in sorted(changed, key=_nodes):  # shortest first
         try:
             if not decide(expression, points=2).zero:
                 return True
@@ -68,18 +68,18 @@ def _nodes(expression: sp.Expr) -> int:
 
 
 def _lemma_4_3(name: str, equations: dict[str, sp.Expr]) -> dict[str, sp.Expr]:
-    """Return the identities in which an equation stands."""
-    kind, _, parameter = name.partition("_")
+    """Return the identities that contain an equation."""
+    prefix, _, parameter = name.partition("_")
     if name not in increments.EQUATIONS:
         table = {
             "isolated": lemma_4_3._isolated_identities,
             "measured": lemma_4_3._measured_identities,
             "ratio": lemma_4_3._measured_identities,
-        }.get(kind, lemma_4_3._leading_identities)
-        return {what: attention.write_out(x) for what, x in table(equations).items()}
+        }.get(prefix, lemma_4_3._leading_identities)
+        return {key: attention.write_out(x) for key, x in table(equations).items()}
     if parameter in ("alpha", "gamma", "rho"):
         return increments.parameter_identities(getattr(sym, parameter), equations)
-    assert kind in ("delta", "exact")
+    assert prefix in ("delta", "exact")
     return increments.weight_identities(equations)
 
 
@@ -89,20 +89,20 @@ def _right() -> dict[str, sp.Expr]:
 
 
 @pytest.mark.parametrize(("name", "how"), _cases(list(lemma_4_3.EQUATIONS)))
-def test_an_altered_equation_of_lemma_4_3_fails(name: str, how: str) -> None:
+def test_altered_equation_of_lemma_4_3_fails(name: str, how: str) -> None:
     inner = lemma_4_3.EQUATIONS[name].replace(increments._E, lambda x: x)
     wrong = lemma_4_3.EQUATIONS | {name: ALTERED[how](inner)}
     assert fails(_right(), _lemma_4_3(name, wrong))
 
 
-def test_what_is_printed_of_lemma_4_3_is_what_is_proved() -> None:
+def test_displayed_equations_of_lemma_4_3_are_proved() -> None:
     printed = {equation.name: equation.right for equation in CATALOGUE["lemma-4.3"].equations}
     assert printed.keys() == lemma_4_3.EQUATIONS.keys()
     assert all(printed[name] is right for name, right in lemma_4_3.EQUATIONS.items())
 
 
 @pytest.mark.parametrize(("position", "how"), _cases(list(range(len(attention.DERIVATIVES)))))
-def test_an_altered_derivative_of_a_weight_fails(
+def test_altered_derivative_of_a_weight_fails(
     position: int, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = list(attention.DERIVATIVES)[position]
@@ -127,10 +127,10 @@ def _altered(kernel: kernels.Kernel, index: int, how: str) -> kernels.Kernel:
 
 
 @pytest.mark.parametrize(("name", "how"), _cases(list(KERNELS)))
-def test_an_altered_kernel_fails(name: str, how: str) -> None:
+def test_altered_kernel_fails(name: str, how: str) -> None:
     kernel, index = KERNELS[name]
     wrong = _altered(kernel, index, how)
-    if kernel.name in ("row_gradient", "row_hessian"):  # one row is quick and sees it
+    if kernel.name in ("row_gradient", "row_hessian"):  # fast, and detects the alteration
         assert fails({}, {"one row": kernels._row_identity(wrong, index)})
     else:
         assert fails(_right_kernel(name), kernels.result_identities(wrong, index))
@@ -141,7 +141,7 @@ def _right_kernel(name: str) -> dict[str, sp.Expr]:
     return kernels.result_identities(*KERNELS[name])
 
 
-def test_an_altered_kernel_fails_against_the_model_too() -> None:
+def test_altered_hessian_fails_against_the_model() -> None:
     wrong = _altered(kernels.row_hessian(), 0, "sign")
     assert fails({}, {"model": kernels._model_identity(wrong, 0)})
 
@@ -159,64 +159,66 @@ def _right_masked() -> dict[str, sp.Expr]:
 
 
 @pytest.mark.parametrize(("which", "how"), _cases(MASKED))
-def test_an_altered_masked_kernel_fails(which: tuple[int, int], how: str) -> None:
+def test_altered_masked_kernel_fails(which: tuple[int, int], how: str) -> None:
     number, index = which
     built = list(masked.kernels())
     built[number] = _altered(built[number], index, how)
     if number < 3:
-        found = masked.area_identities(*built[:3])
+        identities = masked.area_identities(*built[:3])
     elif built[number].name in ("key_logits", "key_weights"):
-        found = keys.weight_identities({kernel.name: kernel for kernel in built})
+        identities = keys.weight_identities({kernel.name: kernel for kernel in built})
     else:
-        found = keys.identities(tuple(built[3:]))
-    assert fails(_right_masked(), found)
+        identities = keys.identities(tuple(built[3:]))
+    assert fails(_right_masked(), identities)
 
 
 @cache
 def _margins() -> dict[str, sp.Expr]:
-    """Return what is printed; built when it is first wanted, not where the tests are collected."""
+    """Return the displayed equations; cached, and not built during collection."""
     return {equation.name: equation.right for equation in CATALOGUE["margins"].equations}
 
 
-_WORDS = {"alpha": sym.alpha, "gamma": sym.gamma, "rho": sym.rho}
+_PARAMETERS = {"alpha": sym.alpha, "gamma": sym.gamma, "rho": sym.rho}
 
 
-def _lacks(name: str, printed: dict[str, sp.Expr]) -> sp.Expr:
-    """Return a printed equation of the margins minus what it says, from the others and by diff."""
+def _residual(name: str, printed: dict[str, sp.Expr]) -> sp.Expr:
+    """Return the difference between a displayed equation of the margins and its derivation."""
     c, right = attention.write_out(_margins()["c"]), attention.write_out(printed[name])
-    kind, *words = name.split("_")
+    prefix, *words = name.split("_")
     parameters = [
-        _WORDS[word.removeprefix("d")] for word in words if word.removeprefix("d") in _WORDS
+        _PARAMETERS[word.removeprefix("d")]
+        for word in words
+        if word.removeprefix("d") in _PARAMETERS
     ]
     if name == "c":
         weights = (sym.Lambda, sym.Gamma, sym.Xi)
-        parts = (sym.s, sym.n - sym.s, sym.T - sym.n)  # as all_sizes proves it
+        parts = (sym.s, sym.n - sym.s, sym.T - sym.n)  # as in all_sizes
         return right - attention.write_out(sum(w * x for w, x in zip(weights, parts)))
-    if kind == "O":
+    if prefix == "O":
         s, n = margins.PATCHES[words[0]]
         at = {sym.s: s, sym.n: n, sym.T: sym.C + sym.R}
         return right - sym.kappa * sym.alpha * c.subs(at, simultaneous=True)
-    if kind == "h":
+    if prefix == "h":
         numbers = {"plus": sym.a, "minus": sym.b, "zero": sym.C - sym.a - sym.b}
         rows = {
             x: attention.write_out(_margins()[f"O_{x}"]).subs(sym.R, sym.T - sym.C) for x in numbers
         }
         return right - sum(m * (rows[x] ** sym.p + sym.nu * rows[x]) for x, m in numbers.items())
-    if kind == "dh":
+    if prefix == "dh":
         return right - sp.diff(attention.write_out(_margins()["h"]), *parameters)
-    if kind == "k":
+    if prefix == "k":
         margin = sym.kappa * sym.alpha * c
         return right - sp.diff(margin**sym.p + sym.nu * margin, *parameters)
     first = {sym.c_gamma: sp.diff(c, sym.gamma), sym.c_rho: sp.diff(c, sym.rho), sym.c: c}
     return right.subs(first) - sp.diff(c, *parameters)
 
 
-def test_every_printed_equation_of_the_margins_says_what_holds() -> None:
-    assert all(decide(_lacks(name, _margins())).zero for name in _margins())
+def test_displayed_equations_of_the_margins_are_proved() -> None:
+    assert all(decide(_residual(name, _margins())).zero for name in _margins())
 
 
 @pytest.mark.parametrize(("_", "how"), _cases(["all"]))
-def test_an_altered_equation_of_the_margins_fails(_: str, how: str) -> None:
+def test_altered_equation_of_the_margins_fails(_: str, how: str) -> None:
     for name, right in _margins().items():
-        wrong = _lacks(name, _margins() | {name: ALTERED[how](right)})
+        wrong = _residual(name, _margins() | {name: ALTERED[how](right)})
         assert not decide(wrong, points=1).zero, name

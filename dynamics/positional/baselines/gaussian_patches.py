@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 from scipy.cluster import hierarchy
 
-from dynamics.core.adam import Moments, adam, at_rest
+from dynamics.core.adam import Moments, adam, initial_moments
 from dynamics.core.checks import require
 
 Array = NDArray[np.float64]
@@ -240,7 +240,7 @@ def train(
     start = parameters
     X_test, y_test = task.sample(filters, test, for_test)
     linear = task.hidden(filters, X_test).sum(axis=1)
-    kept = {name: at_rest(value) for name, value in parameters.items()}
+    kept = {name: initial_moments(value) for name, value in parameters.items()}
     moments = np.unique(np.linspace(0, steps, records + 1).astype(int))
     errors: list[float] = []
     for step in range(steps + 1):

@@ -1,7 +1,7 @@
 """The full ``D x D`` model of Jelassi et al. (2022): exact population gradient and its own descent.
 
-The oracle for the reduced dynamics (Lemmas 4.1 and 4.2). It shares no code with them and assumes
-none of their symmetries; `full_expectation` says what is exact.
+This is the oracle for the reduced dynamics (Lemmas 4.1 and 4.2). It shares no code with the reduced
+model and assumes none of its symmetries. `FullPopulation` describes which quantities are exact.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def population_gradient(
     problem
         Constants; ``L 3^(D-C)`` at most `MAX_PATTERNS`.
     A, v
-        Attention scores (D, D), used as given (diagonal too), and value vector (d,).
+        Attention scores (D, D), including the diagonal, and value vector (d,).
     w_star
         Feature, a unit vector (d,).
     partition
@@ -61,13 +61,17 @@ def population_gradient(
 
     Returns
     -------
-    loss, dA, dv
-        A float, (D, D) with zero diagonal (the diagonal is not trained), and (d,).
+    loss : float
+        Population risk.
+    dA : ndarray, shape (D, D)
+        Gradient in A, with zero diagonal: the diagonal is not trained.
+    dv : ndarray, shape (d,)
+        Gradient in v.
 
     Raises
     ------
     ParameterError
-        One sentence on the argument at fault.
+        If an argument is invalid, or if the state cannot be evaluated.
     """
     value = FullPopulation(problem, w_star, partition).evaluate(A, v)
     return value.loss, value.dA, value.dv
@@ -81,10 +85,27 @@ def embed(
     *,
     diagonal: float | None = None,
 ) -> tuple[Array, Array]:
-    """Return ``(A, v)`` on the invariant manifold of Lemmas 4.1 and 4.2.
+    """Return the full weights ``(A, v)`` of a state (Lemmas 4.1 and 4.2).
 
-    ``v = alpha w*`` (d,); ``A`` (D, D) holds ``diagonal`` (``None``: ``beta``) on the diagonal,
-    ``gamma`` within sets, ``rho`` between them.
+    Parameters
+    ----------
+    problem
+        Constants.
+    state
+        Order parameters.
+    w_star
+        Feature, a unit vector (d,).
+    partition
+        Sets, (L, C) patch indices; ``None`` means contiguous blocks.
+    diagonal
+        Diagonal of A; ``None`` means ``beta``.
+
+    Returns
+    -------
+    A : ndarray, shape (D, D)
+        Scores: ``gamma`` within sets, ``rho`` across sets, and the diagonal.
+    v : ndarray, shape (d,)
+        ``alpha w*``.
     """
     alpha, gamma, rho = (finite(name, value) for name, value in zip(State._fields, state))
     same = _same_set(problem, checked_partition(problem, partition))
@@ -96,9 +117,21 @@ def embed(
 def project(
     problem: Problem, A: ArrayLike, v: ArrayLike, w_star: ArrayLike, partition: Any = None
 ) -> State:
-    """Return ``<v, w*>`` and the averages of ``A`` within sets (diagonal apart) and between them.
+    """Return the order parameters of full weights: the left inverse of `embed`.
 
-    A left inverse of `embed`; on the manifold of Lemmas 4.1 and 4.2 nothing is lost.
+    They are ``<v, w*>`` and the averages of ``A`` within sets, without the diagonal, and across
+    sets.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    A, v
+        Attention scores (D, D) and value vector (d,).
+    w_star
+        Feature, a unit vector (d,).
+    partition
+        Sets, (L, C) patch indices; ``None`` means contiguous blocks.
     """
     A = real_array("A", A, (problem.D, problem.D))
     v = real_array("v", v, (problem.dimension,))
@@ -110,10 +143,18 @@ def project(
 
 @dataclass(frozen=True)
 class FullTrajectory:
-    """Recorded states of full-matrix gradient descent; time = learning rate x step.
+    """Recorded states of gradient descent in the full model.
 
-    ``step`` and ``time`` (T,), ``A`` (T, D, D), ``v`` (T, d), ``loss`` (T,); ``train_diagonal``
-    tells whether the diagonal of ``A`` was trained.
+    Attributes
+    ----------
+    problem, w_star, partition, learning_rate
+        Arguments of the run.
+    step, time
+        Number of steps and learning rate x step, (T,).
+    A, v, loss
+        Scores (T, D, D), value vectors (T, d) and population risk (T,).
+    train_diagonal
+        Whether the diagonal of ``A`` was trained.
     """
 
     problem: Problem
@@ -143,12 +184,15 @@ class FullTrajectory:
         return np.asarray(np.diagonal(self.A, axis1=1, axis2=2).mean(axis=1))
 
     def violations(self) -> dict[str, float]:
-        """Return the worst violation over the records of each thing Lemmas 4.1 and 4.2 assert.
+        """Return the largest violation of each property in Lemmas 4.1 and 4.2.
 
-        Absolute sizes, 0.0 where it holds exactly: largest ``|A_ij - A_ji|``; largest distance of
-        ``v`` from span(w*); largest distance of an entry of ``A`` from its three-value projection
-        (``beta``, ``gamma``, ``rho``); largest move of a diagonal entry since the start. Where the
-        diagonal is trained ``beta`` is its average, and it may move.
+        Returns
+        -------
+        dict
+            Absolute violations, 0.0 where a property holds exactly: largest ``|A_ij - A_ji|``;
+            largest distance of ``v`` from span(w*); largest distance of an entry of ``A`` from its
+            projection to three values (``beta``, ``gamma``, ``rho``); largest change of a diagonal
+            entry. For a trained diagonal ``beta`` is its average, and the last one is left out.
         """
         states = self.states()
         betas = self.diagonal() if self.train_diagonal else [None] * len(states)
@@ -167,11 +211,12 @@ class FullTrajectory:
         }
 
     def _embedded(self, state: Array, diagonal: float | None) -> Array:
+        """Return the scores A of a projected state."""
         sets = self.w_star, self.partition
         return embed(self.problem, State(*state), *sets, diagonal=diagonal)[0]
 
     def leakage(self) -> float:
-        """Return the largest of `violations`: how far the path left the manifold."""
+        """Return the largest of `violations`: the distance of the trajectory from the manifold."""
         return max(self.violations().values())
 
 
@@ -187,17 +232,29 @@ def gradient_descent(
     record_every: int = 1,
     train_diagonal: bool = False,
 ) -> FullTrajectory:
-    """Run plain gradient descent on the population risk of the full model.
+    """Run gradient descent on the population risk of the full model.
 
-    ``v <- v - learning_rate dL/dv`` and the same for every off-diagonal entry of ``A``, and for the
-    diagonal too if ``train_diagonal`` (Simplification 3.1 freezes it). Every ``record_every``-th
-    step is recorded, and always the first and the last state.
+    Parameters
+    ----------
+    problem
+        Constants; ``L 3^(D-C)`` at most `MAX_PATTERNS`.
+    A, v
+        Initial attention scores (D, D) and value vector (d,).
+    w_star
+        Feature, a unit vector (d,).
+    learning_rate, steps
+        Step size (> 0) and number of steps (>= 1).
+    partition
+        Sets, (L, C) patch indices; ``None`` means contiguous blocks.
+    record_every
+        Number of steps between records. The first and the last state are always recorded.
+    train_diagonal
+        Whether to train the diagonal of A, which Simplification 3.1 freezes.
 
     Raises
     ------
     ParameterError
-        As `population_gradient`; ``learning_rate`` not positive, ``steps`` or ``record_every`` not
-        positive integers, or a state that cannot be evaluated on the way (the step is named).
+        If an argument is invalid, or if a state cannot be evaluated; the message contains the step.
     """
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
@@ -228,6 +285,7 @@ def gradient_descent(
 
 
 def _evaluate(population: FullPopulation, A: Array, v: Array, step: int) -> FullValue:
+    """Return the value at a step; add the step to the message of an error."""
     try:
         return population.evaluate(A, v)
     except ParameterError as error:
@@ -235,7 +293,7 @@ def _evaluate(population: FullPopulation, A: Array, v: Array, step: int) -> Full
 
 
 def _same_set(problem: Problem, partition: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return which pairs of patches share a set, (D, D), the diagonal included."""
+    """Return whether two patches belong to the same set, boolean (D, D)."""
     owner = np.empty(problem.D, dtype=np.intp)
     owner[partition] = np.arange(problem.L)[:, None]
     return np.asarray(owner[:, None] == owner)

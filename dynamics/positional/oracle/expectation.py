@@ -1,7 +1,7 @@
-"""Exact expectations of the full ``D x D`` model: every data pattern, the noise to leading order.
+"""Expectations of the full ``D x D`` model: all data patterns, and the noise to leading order.
 
-Everything here starts from the model (T) and the data of Assumption 1 alone. No symmetry is used:
-not the three values of ``A``, not ``v = alpha w*``, not that the model is odd in ``X``.
+They are computed from the model (T) and the data of Assumption 1 alone. No symmetry is used: not
+the three values of ``A``, not ``v = alpha w*``, and not that the model is odd in ``X``.
 """
 
 from __future__ import annotations
@@ -24,23 +24,30 @@ MAX_PATTERNS = 2_000_000
 """Largest number ``L 3^(D-C)`` of data patterns that is enumerated."""
 
 NEGLIGIBLE = 1e-12
-"""Largest accepted share of the loss in the first neglected term of the noise expansion.
+"""Largest accepted ratio of the first neglected term of the noise expansion to the loss.
 
-Ten times below the 1e-11 to which trajectories are compared. The expansion parameter is then about
-1e-6, which is also the relative error left in the force on ``v_perp`` (the only component of the
-gradient in which that term appears divided by ``|v_perp|^2``).
+It is a tenth of the accuracy 1e-11 of comparisons of trajectories. The expansion parameter is then
+about 1e-6. This is also the relative error of the gradient in ``v_perp``, the only component in
+which the neglected term appears divided by ``|v_perp|^2``.
 """
 
-_ENTRIES = 2**14  # of one work array, 128 kB: about fifteen of them share the cache
+_ENTRIES = 2**14  # entries of one work array, 128 kB: about fifteen of them fit into the cache
 
 
 class FullValue(NamedTuple):
-    """Loss, its gradient and the test error at one ``(A, v)``.
+    """Loss, its gradient and the test error at full weights ``(A, v)``.
 
-    ``dA`` (D, D) has zero diagonal unless that is trained, ``dv`` is (d,). ``test_error`` is
-    ``P[y F <= 0]`` without noise (exact for ``v`` in span(w*)), ``F`` within rounding of 0 counted
-    as an error. ``neglected`` bounds the first term of the loss that the noise expansion leaves
-    out; 0 in span(w*).
+    Attributes
+    ----------
+    loss
+        Population risk.
+    dA, dv
+        Gradient in A (D, D), with zero diagonal unless that is trained, and in v (d,).
+    test_error
+        ``P[y F <= 0]`` without noise, exact for ``v`` in span(w*). ``F`` within rounding of 0
+        counts as an error.
+    neglected
+        Bound of the first neglected term of the noise expansion of the loss; 0 in span(w*).
     """
 
     loss: float
@@ -52,7 +59,7 @@ class FullValue(NamedTuple):
 
 @dataclass
 class _Sums:
-    """Expectations gathered chunk by chunk; ``H_i`` stands for a derivative in ``O_i``."""
+    """Expectations, added up over chunks of patterns; ``H_i`` denotes a derivative in ``O_i``."""
 
     loss: float
     test_error: float
@@ -63,12 +70,13 @@ class _Sums:
     neglected: float = 0.0
 
     def add(self, other: _Sums) -> None:
+        """Add the expectations of another chunk."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
 
 class FullPopulation:
-    r"""Population risk of the full model with its gradient, the data patterns built once.
+    r"""Population risk of the full model and its gradient, for repeated evaluation.
 
     .. math:: F(X)=\sum_i \mathrm{act}(O_i),\quad
        O_i=\kappa\sum_j S_{ij}\langle v,X_j\rangle,\quad S=\mathrm{softmax}(A/\tau),\quad
@@ -77,22 +85,22 @@ class FullPopulation:
     (model (T) and population risk (P), Jelassi et al. 2022, Section 2) over both labels, every
     signal set and every one of the ``3^(D-C)`` sign patterns of the other patches.
 
-    **Exact** up to rounding: all of it when ``v`` is in span(w*) or ``sigma = 0``, because then the
-    noise ``xi_j ~ N(0, sigma^2 (I - w* w*^T))`` is not seen by ``F`` and is independent of it. A
-    ``v`` within 16 units of rounding of the span counts as in it: it cannot be stored much closer.
+    If ``v`` is in span(w*) or ``sigma = 0``, all results are exact up to rounding: ``F`` does not
+    depend on the noise ``xi_j ~ N(0, sigma^2 (I - w* w*^T))``. A ``v`` within 16 machine epsilons
+    of the span is treated as an element of it.
 
-    **Otherwise**, with ``v = a w* + v_perp`` and ``t = sigma^2 |v_perp|^2``, the projections
-    ``u_j = <v, xi_j>`` are independent N(0, t) and the loss is taken to first order in ``t``,
+    Otherwise, with ``v = a w* + v_perp`` and ``t = sigma^2 |v_perp|^2``, the projections
+    ``u_j = <v, xi_j>`` are independent N(0, t) and the loss is expanded to first order in ``t``,
 
     .. math:: \mathcal L = \mathbb E\,\ell(yF) + \tfrac t2\,\mathbb E[Q] + O(t^2),\qquad
        Q=\Delta_u \ell(yF) = \ell''(yF)|\nabla_u F|^2 + y\,\ell'(yF)\Delta_u F,
 
     :math:`\partial_{u_j}F=\kappa\sum_i\mathrm{act}'(O_i)S_{ij}`,
     :math:`\Delta_uF=\kappa^2\sum_i\mathrm{act}''(O_i)\sum_jS_{ij}^2`. ``dA`` and ``dv`` are the
-    exact gradient of this expression: ``dA`` and the part of ``dv`` along w* include their terms of
-    order ``t`` and miss those of order ``t^2``; the part along ``v_perp``, ``sigma^2 E[Q] v_perp``,
-    has relative error ``O(t)``. The ``t^2`` term of the loss is bounded at every evaluation and
-    must not exceed `NEGLIGIBLE` times the noise-free loss.
+    exact gradient of this expression. The errors of ``dA`` and of ``<dv, w*>`` are ``O(t^2)``. The
+    part of ``dv`` along ``v_perp``, ``sigma^2 E[Q] v_perp``, has the relative error ``O(t)``. The
+    ``t^2`` term of the loss is bounded at every evaluation and must not exceed `NEGLIGIBLE` times
+    the noise-free loss.
 
     Parameters
     ----------
@@ -103,12 +111,12 @@ class FullPopulation:
     partition
         Sets, (L, C) patch indices; ``None`` means contiguous blocks.
     train_diagonal
-        Whether the gradient has the diagonal of ``A`` too, which Simplification 3.1 freezes.
+        Whether the gradient includes the diagonal of ``A``, which Simplification 3.1 freezes.
 
     Raises
     ------
     ParameterError
-        Too many patterns, ``w_star`` not a unit vector, ``partition`` not a partition.
+        If there are too many patterns, or if ``w_star`` or ``partition`` is invalid.
     """
 
     def __init__(
@@ -132,8 +140,8 @@ class FullPopulation:
         Raises
         ------
         ParameterError
-            Wrong shape, entries that are not finite, overflow, or ``v`` too far from span(w*) for
-            the noise expansion (the message names the largest admissible distance).
+            If a shape is wrong, an entry is not finite, ``F`` overflows, or ``v`` is too far from
+            span(w*) for the noise expansion (the message contains the largest allowed distance).
         """
         problem, w = self.problem, self.w_star
         A = real_array("A", A, (problem.D, problem.D))
@@ -152,10 +160,10 @@ class FullPopulation:
                 f"v with entries up to {np.abs(v).max():.3g} is not allowed: "
                 f"x^{problem.p} overflows at x = kappa <v, X_j> with kappa = {problem.kappa:.3g}"
             )
-        tolerated = NEGLIGIBLE * sums.loss
-        if value.neglected > tolerated:
+        allowed = NEGLIGIBLE * sums.loss
+        if value.neglected > allowed:
             distance = float(np.linalg.norm(v_perp))
-            largest = distance * (tolerated / value.neglected) ** 0.25
+            largest = distance * (allowed / value.neglected) ** 0.25
             raise ParameterError(
                 f"v at distance {distance:.3g} from span(w_star) is not allowed: the noise "
                 f"expansion holds up to distance {largest:.3g} there (any distance if sigma = 0)"
@@ -163,6 +171,7 @@ class FullPopulation:
         return value
 
     def _expectations(self, S: Array, a: float, variance: float) -> _Sums:
+        """Return the expectations over all patterns, for ``a = <v, w*>`` and the variance t."""
         D = self.problem.D
         total = _Sums(0.0, 0.0, np.zeros((D, D)))
         size = max(1, _ENTRIES // D)
@@ -192,14 +201,14 @@ class FullPopulation:
 def _chunk(
     problem: Problem, S: Array, a: float, variance: float, s: Array, y: Array, weight: Array
 ) -> _Sums:
-    """Sum over some patterns: coefficients ``s`` (D, N), labels ``y`` (N,), probabilities (N,)."""
+    """Return the sums over patterns: coefficients s (D, N), labels (N,), probabilities (N,)."""
     kappa, eps = problem.kappa, np.finfo(float).eps
     O = (kappa * a * S) @ s  # noqa: E741 - the paper's name
     slope = _activation(problem, O, 1)
     margin = y * _activation(problem, O, 0).sum(axis=0)
     small = np.exp(-np.abs(margin))
     wrong = np.where(margin > 0.0, small, 1.0) / (1.0 + small)  # sigmoid(-yF) = -ell'
-    # Forward error of F: |O_i| <= kappa |a|, and each O_i is good to D eps of that.
+    # Forward error of F: |O_i| <= kappa |a|, and O_i has the error D eps relative to this bound.
     rounding = 4.0 * problem.D * eps * kappa * abs(a) * slope.sum(axis=0)
     sums = _Sums(
         loss=weight @ (np.log1p(small) + np.maximum(-margin, 0.0)),
@@ -251,7 +260,7 @@ def _add_laplacian(
 
 
 def _fourth_order(derivatives: list[Array], h: Array) -> Array:
-    r"""Bound the fourth-order term in the noise of each pattern's loss, over ``s(-yF)``; (N,).
+    r"""Return bounds (N,) of the fourth-order noise term of each pattern, divided by ``s(-yF)``.
 
     ``|ell^(k)| <= s(-yF)`` for ``k = 1 .. 4``, so ``s(-yF) exp(phi)`` majorizes the expansion, with
     :math:`\phi_k=\sum_i|\mathrm{act}^{(k)}(O_i)|h_i^k/k!`; Gaussian products of order four have
@@ -266,7 +275,7 @@ def _fourth_order(derivatives: list[Array], h: Array) -> Array:
 
 
 def _activation(problem: Problem, x: Array, order: int) -> Array:
-    """Return the derivative of the given order of ``act(x) = x^p + nu x``."""
+    """Return a derivative of ``act(x) = x^p + nu x``; order 0 is the function itself."""
     p = problem.p
     factor = float(math.perm(p, order))
     if factor == 0.0:
@@ -288,6 +297,7 @@ def _power(x: Array, n: int) -> Array:
 
 
 def _softmax_rows(scores: Array) -> Array:
+    """Return the softmax of each row."""
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -314,7 +324,7 @@ def _patterns(problem: Problem, partition: NDArray[np.intp]) -> tuple[NDArray[An
 
 
 def require_enumerable(problem: Problem) -> None:
-    """Raise one clear sentence if the problem has more than `MAX_PATTERNS` patterns."""
+    """Raise ParameterError if the problem has more than `MAX_PATTERNS` patterns."""
     free = problem.D - problem.C
     if problem.L * 3 ** min(free, 20) > MAX_PATTERNS:
         raise ParameterError(

@@ -1,9 +1,9 @@
 """Compiled sums over a table of states: population risk, its gradient and its Hessian.
 
-For each total sum T the contribution of every set type is tabulated once, relative to an empty
-set; a state is then a short sparse dot product followed by one exponential. Derivatives are those
-of ``ell(alpha, gamma, rho) = E log(1 + e^{-F})``; dividing by ``Problem.multiplicity`` gives the
-entrywise gradient that gradient descent uses.
+For each total sum T the contribution of every set type to F is tabulated once, relative to an empty
+set. Each state then needs a short sparse dot product and one exponential. The derivatives are those
+of ``ell(alpha, gamma, rho) = E log(1 + e^{-F})``; dividing them by ``Problem.multiplicity`` gives
+the entrywise gradient of gradient descent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynamics.positional.problem import Problem
 
 
 class Constants(NamedTuple):
-    """The numbers of a :class:`Problem` that the kernels use (floats; ``p`` an integer)."""
+    """The constants of a :class:`Problem` used by the kernels: floats, and the integer ``p``."""
 
     beta: float
     tau: float
@@ -50,9 +50,9 @@ class Constants(NamedTuple):
 
 @kernel
 def add_set(out, a, b, T, alpha, weights, constants):
-    """Write F's part from one set with a patches +1, b patches -1, and its derivatives, to ``out``.
+    """Write the part of F from one set with a patches +1 and b patches -1 to ``out``.
 
-    ``out`` holds (value, d/d alpha, d/d gamma, d/d rho) and, if it has 10 entries, the second
+    ``out`` receives (value, d/d alpha, d/d gamma, d/d rho) and, if it has 10 entries, the second
     derivatives (aa, ag, ar, gg, gr, rr), all without the linear part of the activation.
     """
     Lambda, Gamma, Xi, LG, GX = weights
@@ -66,20 +66,21 @@ def add_set(out, a, b, T, alpha, weights, constants):
             for m in range(4):
                 out[m] += patches * row[m]
             if out.size > 4:
-                bend = row_hessian(
+                second = row_hessian(
                     s, a - b, T, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau, p, 0.0
                 )
                 for m in range(6):
-                    out[4 + m] += patches * bend[m]
+                    out[4 + m] += patches * second[m]
 
 
 @kernel
 def tabulate(states, constants, alpha, gamma, rho, quantities):
-    """Tabulate, for every T, the signal set plus L-1 empty sets, and each type less an empty set.
+    """Return the contributions to F and its derivatives for every sum T.
 
-    The columns of S sum to 1, so the linear part of the activation adds kappa alpha nu T to F: it
-    enters there, once and without cancellation. Returns ``base`` (sums, quantities) and ``table``
-    (sums, types, quantities); ``quantities`` is 4 (value and gradient) or 10 (and Hessian).
+    ``base`` (sums, quantities) is the signal set plus L - 1 empty sets, ``table``
+    (sums, types, quantities) each type minus an empty set; ``quantities`` is 4 (value and gradient)
+    or 10 (and Hessian). The columns of S sum to 1, so that the linear part of the activation adds
+    kappa alpha nu T to F. It is part of ``base``, once and without cancellation.
     """
     weights = attention_weights(constants.beta, gamma, rho, constants.tau, constants.C, constants.D)
     base = np.empty((states.total.size, quantities))
@@ -108,7 +109,7 @@ def gradient_sum(states, constants, alpha, gamma, rho):
         for i in range(states.offset[t], states.offset[t + 1]):
             F, F_alpha, F_gamma, F_rho = b0, b1, b2, b3
             for j in range(states.start[i], states.start[i + 1]):
-                k, m = states.kind[j], states.copies[j]
+                k, m = states.type_index[j], states.copies[j]
                 F += m * table[t, k, 0]
                 F_alpha += m * table[t, k, 1]
                 F_gamma += m * table[t, k, 2]
@@ -124,7 +125,7 @@ def gradient_sum(states, constants, alpha, gamma, rho):
 
 @kernel
 def sized_gradient_sum(states, constants, alpha, gamma, rho, out):
-    """Write to ``out`` (2, 3) the derivatives of ell and the sizes E[s(-F) |dF|] of their terms."""
+    """Write the derivatives of ell and E[s(-F) |dF|] to ``out``, shape (2, 3)."""
     base, table = tabulate(states, constants, alpha, gamma, rho, 4)
     out[:] = 0.0
     slope = np.empty(3)
@@ -133,7 +134,7 @@ def sized_gradient_sum(states, constants, alpha, gamma, rho, out):
             F = base[t, 0]
             slope[:] = base[t, 1:]
             for j in range(states.start[i], states.start[i + 1]):
-                k, m = states.kind[j], states.copies[j]
+                k, m = states.type_index[j], states.copies[j]
                 F += m * table[t, k, 0]
                 for c in range(3):
                     slope[c] += m * table[t, k, 1 + c]
@@ -146,30 +147,44 @@ def sized_gradient_sum(states, constants, alpha, gamma, rho, out):
 
 @kernel
 def certified_sums(states, constants, alpha, gamma, rho, weight_error, tie):
-    """Return the sums behind a full evaluation, and bounds of their rounding.
+    """Return the sums of a full evaluation, with bounds of their rounding errors.
 
-    Rows of the (3, 5) result: the expectations (compensated summation); the root of the sum of
-    squared deviations of the weighted terms from their mean, for a sample; and a bound of the
-    rounding error, of (loss, s(-F), and -dF s(-F) for alpha, gamma, rho). Then the mass where
-    F < 0, F = 0, where the sign is not decided, and the sum of squared weights of all three.
-    ``weight_error`` is the relative error of the weights; ``tie`` decides signs at T = 0
-    (:class:`dynamics.positional.population.ties.TieLaw`), elsewhere F must exceed its own rounding
-    error.
+    Parameters
+    ----------
+    states, constants
+        Table of states, and constants of the model.
+    alpha, gamma, rho
+        Order parameters.
+    weight_error
+        Relative error of the weights.
+    tie
+        :class:`dynamics.positional.population.ties.TieLaw` for the signs at T = 0. At other T the
+        sign is known where F exceeds its rounding error.
+
+    Returns
+    -------
+    sums : ndarray, shape (3, 5)
+        Columns: loss, s(-F), and -s(-F) dF for alpha, gamma and rho. Rows: the expectations by
+        compensated summation; the square root of the sum of squared deviations of the weighted
+        terms from their mean, for samples; bounds of the rounding errors.
+    signs : ndarray, shape (4,)
+        Probabilities of F < 0, of F = 0 and of an undecided sign, and the sum of the squared
+        weights of all three.
     """
     base, table = tabulate(states, constants, alpha, gamma, rho, 4)
     base, table = with_errors(states, constants, alpha, gamma, rho, base, table)
     sums, carry, spread = np.zeros((3, 5)), np.zeros(5), np.zeros((5, 3))
     signs, signs_carry = np.zeros(4), np.zeros(4)
     terms, errors = np.empty(5), np.empty(5)
-    relative = weight_error + 40.0 * UNIT  # of a weight, a term and their sum
-    mirrored = tie.log.size > 1  # a tie is one of mirrored sets
+    relative = weight_error + 40.0 * UNIT  # error of a weight, a term and their sum
+    mirrored = tie.log.size > 1  # F = 0 only for sets that mirror each other
     for t in range(states.total.size):
         balanced = states.total[t] == 0.0
         for i in range(states.offset[t], states.offset[t + 1]):
             F, F_alpha, F_gamma, F_rho = base[t, 0], base[t, 1], base[t, 2], base[t, 3]
             e, e_alpha, e_gamma, e_rho = base[t, 4], base[t, 5], base[t, 6], base[t, 7]
             for j in range(states.start[i], states.start[i + 1]):
-                k, m = states.kind[j], states.copies[j]
+                k, m = states.type_index[j], states.copies[j]
                 F += m * table[t, k, 0]
                 F_alpha += m * table[t, k, 1]
                 F_gamma += m * table[t, k, 2]
@@ -184,26 +199,26 @@ def certified_sums(states, constants, alpha, gamma, rho, weight_error, tie):
                 sign = 0.0
             elif abs(sign) > 1.0 and abs(F) > e:
                 sign = np.sign(F)
-            if sign == 0.0:  # then F = 0, and alpha dF/d alpha = p F where T = 0
+            if sign == 0.0:  # F = 0, and alpha dF/d alpha = p F at T = 0
                 F, e = 0.0, 0.0
                 if alpha != 0.0:
                     F_alpha, e_alpha = 0.0, 0.0
-                    if mirrored:  # F = 0 whatever gamma and rho
+                    if mirrored:  # F = 0 for all gamma and rho
                         F_gamma, F_rho, e_gamma, e_rho = 0.0, 0.0, 0.0, 0.0
             if sign <= 0.0 or sign > 1.0:
-                which = 2 if abs(sign) > 1.0 else (1 if sign == 0.0 else 0)
-                _add(signs, signs_carry, which, weight)
+                sign_class = 2 if abs(sign) > 1.0 else (1 if sign == 0.0 else 0)
+                _add(signs, signs_carry, sign_class, weight)
                 _add(signs, signs_carry, 3, weight * weight)
             decay = math.exp(-abs(F))
             sigmoid = (decay if F >= 0.0 else 1.0) / (1.0 + decay)
-            moved, slope = _moved(F, e, decay, sigmoid)
+            loss_slope, slope = _lipschitz_constants(F, e, decay, sigmoid)
             slope = slope * e + 20.0 * UNIT * sigmoid + TINY
             terms[0] = max(-F, 0.0) + math.log1p(decay)
             terms[1] = sigmoid
             terms[2] = -sigmoid * F_alpha
             terms[3] = -sigmoid * F_gamma
             terms[4] = -sigmoid * F_rho
-            errors[0] = moved * e + TINY
+            errors[0] = loss_slope * e + TINY
             errors[1] = slope
             errors[2] = sigmoid * e_alpha + slope * (abs(F_alpha) + e_alpha)
             errors[3] = sigmoid * e_gamma + slope * (abs(F_gamma) + e_gamma)
@@ -212,21 +227,21 @@ def certified_sums(states, constants, alpha, gamma, rho, weight_error, tie):
             for m in range(5):
                 term = weight * terms[m]
                 _add(sums[0], carry, m, term)
-                _spread_out(spread, m, i + 1.0, term)
+                _add_deviation(spread, m, i + 1.0, term)
                 sums[2, m] += larger * (errors[m] + relative * abs(terms[m]))
     sums[1] = spread[:, 1] * np.sqrt(spread[:, 2])
     return sums, signs
 
 
 def risk_sums(states, constants, alpha, gamma, rho):
-    """Return the sums of :func:`certified_sums` for exact weights, and signs as far as F shows."""
-    blind = unknown_ties(states.plus.size)
-    return certified_sums(states, constants, alpha, gamma, rho, 0.0, blind)
+    """Return :func:`certified_sums` for exact weights, without exact signs at T = 0."""
+    ties = unknown_ties(states.plus.size)
+    return certified_sums(states, constants, alpha, gamma, rho, 0.0, ties)
 
 
 @kernel
 def _add(total, carry, m, term):
-    """Add to ``total[m]`` by compensated summation: off by 2u times the sum of all moduli."""
+    """Add ``term`` to ``total[m]`` by compensated summation, error 2u times the sum of moduli."""
     corrected = term - carry[m]
     new = total[m] + corrected
     carry[m] = (new - total[m]) - corrected
@@ -234,11 +249,11 @@ def _add(total, carry, m, term):
 
 
 @kernel
-def _spread_out(spread, m, count, term):
-    """Add the ``count``-th term to ``spread[m]``: mean, scale, sum of squares over scale squared.
+def _add_deviation(spread, m, count, term):
+    """Update the mean, scale and scaled sum of squared deviations in ``spread[m]``.
 
-    Welford's recurrence for squared deviations. The scale is the largest deviation, so that no
-    square overflows and none that matters underflows.
+    ``term`` is number ``count``, from 1. Welford's recurrence, with squares divided by the square
+    of the largest deviation, the scale, to avoid overflow and underflow.
     """
     before = term - spread[m, 0]
     size = abs(before)
@@ -252,10 +267,10 @@ def _spread_out(spread, m, count, term):
 
 
 @kernel
-def _moved(F, error, decay, sigmoid):
+def _lipschitz_constants(F, error, decay, sigmoid):
     """Return Lipschitz constants of the loss and of s(-F) within ``error`` of F.
 
-    They are s(-F) and s(F) s(-F), which change by a factor of at most e per unit of F.
+    The derivatives are s(-F) and s(F) s(-F). They change by a factor of at most e per unit of F.
     """
     if error <= 1.0:
         growth = 1.0 + 2.0 * error
@@ -273,7 +288,7 @@ def hessian_sum(states, constants, alpha, gamma, rho):
         for i in range(states.offset[t], states.offset[t + 1]):
             F[:] = base[t]
             for j in range(states.start[i], states.start[i + 1]):
-                k, m = states.kind[j], states.copies[j]
+                k, m = states.type_index[j], states.copies[j]
                 for c in range(10):
                     F[c] += m * table[t, k, c]
             decay = math.exp(-abs(F[0]))

@@ -1,4 +1,4 @@
-"""The population expectation behind one door: evaluate a state, by whichever method is best."""
+"""The population risk, evaluated by enumeration, by the Fourier method or by sampling."""
 
 import math
 import warnings
@@ -25,15 +25,15 @@ from dynamics.positional.trajectory import ReducedTrajectory
 METHODS = ("auto", "enumeration", "fourier", "sampling")
 DEFAULT_TOLERANCE = 1e-10
 DEFAULT_RELATIVE = 1e-6
-_LEARNED_LOSS = 1e-5  # what a relative tolerance is predicted for
-_TABLE = 1.5e6  # states that are enumerated where the Fourier method is out of reach
-_REACH, _RELATIVE_REACH = 5e-12, 1e-10  # rounding keeps Fourier integrals above
-_DOUBT = 4.0  # an error foreseen within this factor of the tolerance may turn out on either side
-_SLOW = 0.1  # seconds a gradient: beyond it no certified method is worth its cost by default
+_LEARNED_LOSS = 1e-5  # loss at which the cost of a relative tolerance is predicted
+_MAX_STATES = 1.5e6  # states enumerated even if the Fourier method is predicted to be faster
+_REACH, _RELATIVE_REACH = 5e-12, 1e-10  # smallest errors of Fourier integrals, due to rounding
+_UNCERTAINTY = 4.0  # factor between predicted and actual errors of the Fourier method
+_SLOW = 0.1  # seconds per gradient: no slower certified method is chosen automatically
 
 
 class AccuracyWarning(UserWarning):
-    """No certified method was affordable, so the expectation is estimated."""
+    """Warn that the expectation is an estimate because no certified method was affordable."""
 
 
 class Population(Risk):
@@ -42,39 +42,51 @@ class Population(Risk):
     Parameters
     ----------
     problem
-        The constants of data and model.
+        Constants of data and model.
     method
-        ``"enumeration"`` and ``"fourier"`` (certified), ``"sampling"`` (error bars), or
-        ``"auto"``: the cheaper of the two certified ones by their predicted cost at the tolerance,
-        if its error at the problem's own start is foreseen to meet it; sampling only where both
-        are out of reach. Rounding is not foreseen: near the limit of double precision (1e-11) the
-        other one, asked for by name, may reach ten times further.
+        ``"enumeration"`` and ``"fourier"`` have certified errors, ``"sampling"`` has statistical
+        ones. ``"auto"`` chooses the certified method with the smaller predicted cost, if its
+        predicted error at the initial state meets the tolerance, and sampling if both certified
+        methods are too expensive. The prediction ignores rounding: for tolerances near 1e-11 the
+        other certified method may be ten times more accurate.
     tolerance
         Error of the loss and of each gradient entry, absolute for values below 1 and relative
-        above. ``None`` means 1e-10 for certified methods and no request for sampling.
+        above. ``None`` means 1e-10 for certified methods and the given sample size for sampling.
     relative
-        Make the tolerance (1e-6 if ``None``) relative to the loss and to each gradient entry,
-        however small; certified methods only.
+        Whether the tolerance (1e-6 if ``None``) is relative to the loss and to each gradient
+        entry, however small. Not available for sampling.
     samples, seed
-        Sample size (used when no tolerance is given) and root seed of ``"sampling"``.
+        Sample size (used if ``tolerance`` is ``None``) and root seed of ``"sampling"``.
     memory_budget
-        Bytes that the table of states may take.
+        Largest memory of the table of states, in bytes.
 
-    What is found at a state depends on the state alone, to the last bit: the tables in use are
-    values, chosen by the state (:mod:`dynamics.positional.population.levels`).
+    Attributes
+    ----------
+    method
+        The method in use.
+    reason
+        Why it was chosen.
+    evaluations
+        Number of evaluated states.
 
     Raises
     ------
     ParameterError
         If an argument is outside its domain.
     ToleranceError
-        If the tolerance is predicted to be out of reach at the problem's own start; evaluations
-        raise it at states where it is not met. The message names the bound that can be reached. A
-        result is never silently worse than asked.
+        If the tolerance is predicted to be out of reach at the initial state. Evaluations raise it
+        at states where the tolerance is not met. The message contains the smallest bound that can
+        be reached.
+
+    Notes
+    -----
+    The result at a state is a function of the state alone, to the last bit: earlier evaluations do
+    not affect it (:mod:`dynamics.positional.population.levels`).
     """
 
     order_parameters = State._fields
     trajectory = ReducedTrajectory
+    rotated = ""  # v stays along w*, which Adam and sign descent take for a coordinate axis
 
     def __init__(
         self,
@@ -99,7 +111,7 @@ class Population(Risk):
             not (relative and method == "sampling"),
             "relative",
             relative,
-            "False for sampling, which certifies nothing",
+            "False for sampling, whose errors are not certified",
         )
         require(finite("samples", samples) >= 100, "samples", samples, "at least 100")
         require(
@@ -129,19 +141,22 @@ class Population(Risk):
                 self.tolerance if relative else tolerance, int(samples), seed, memory_budget
             )
 
-    def _enumeration(self, budget: float, sure: bool = False) -> Enumeration:
-        """Refuse, if asked to be ``sure``, what may turn out at the start to need more memory."""
+    def _enumeration(self, budget: float, certain: bool = False) -> Enumeration:
+        """Return the enumeration.
+
+        With ``certain``, raise ToleranceError if the initial state may exceed the memory budget.
+        """
         method = Enumeration(self.problem, self.tolerance, budget, relative=self.relative)
-        if sure and not method.surely_reaches(self.problem.initial_state):
-            raise ToleranceError("its start may need more images than the memory budget holds")
+        if certain and not method.certainly_reaches(self.problem.initial_state):
+            raise ToleranceError("its start may need more images than the memory budget allows")
         return method
 
-    def _fourier(self, most: float = math.inf) -> FourierExpectation:
-        """Refuse now rather than later what is foreseen to err at the start by more than this."""
-        tolerance = min(self.tolerance, 0.1)  # the largest that it takes
+    def _fourier(self, largest_error: float = math.inf) -> FourierExpectation:
+        """Return the Fourier method; raise ToleranceError if the predicted error is too large."""
+        tolerance = min(self.tolerance, 0.1)  # the largest that the method accepts
         method = FourierExpectation(self.problem, tolerance, relative=self.relative)
-        error = method.foreseen_error(self.problem.initial_state)
-        if not error <= most:
+        error = method.predicted_error(self.problem.initial_state)
+        if not error <= largest_error:
             raise ToleranceError(
                 f"the certified relative error of the Fourier method would be about {error:.1g}",
                 reachable=error,
@@ -151,41 +166,46 @@ class Population(Risk):
     def _choose(
         self, tolerance: float | None, samples: int, seed: int, budget: float
     ) -> tuple[Any, str]:
-        """Return the cheaper certified method, or sampling if neither is affordable.
+        """Return the cheaper certified method, or sampling if neither is affordable, and why.
 
-        A method of which it is in doubt whether it reaches the tolerance comes last.
+        Methods that certainly reach the tolerance are tried first.
         """
-        asked = self.tolerance * (_LEARNED_LOSS if self.relative else 1.0)
-        states = predicted_states(self.problem, asked)
-        by_states = states * SECONDS_PER_STATE
-        by_fourier = predicted_cost(self.problem, asked)
+        absolute = self.tolerance * (_LEARNED_LOSS if self.relative else 1.0)
+        states = predicted_states(self.problem, absolute)
+        enumeration_cost = states * SECONDS_PER_STATE
+        fourier_cost = predicted_cost(self.problem, absolute)
         number = f"about {states:.2g}" if math.isfinite(states) else "far too many"
-        found = [f"enumeration needs {number} states"]
-        if by_states <= _SLOW:
-            found[0] += f" and {_milliseconds(by_states)} a gradient"
-        found.append(f"Fourier needs about {_milliseconds(by_fourier)} a gradient")
-        hopeful = self.tolerance >= (_RELATIVE_REACH if self.relative else _REACH)
-        ways: list[tuple[bool, float, Callable[[], Any]]] = []  # in doubt, seconds
-        if states <= _TABLE or by_states <= by_fourier:
-            ways.append((False, by_states, lambda: self._enumeration(budget, sure=True)))
-            ways.append((True, by_states, lambda: self._enumeration(budget)))
-        if by_fourier <= _SLOW:
-            if hopeful:
-                ways.append((False, by_fourier, lambda: self._fourier(self.tolerance / _DOUBT)))
-            ways.append((True, by_fourier, lambda: self._fourier(self.tolerance * _DOUBT)))
-        for _, _, way in sorted(ways, key=lambda way: way[:2]):
+        notes = [f"enumeration needs {number} states"]
+        if enumeration_cost <= _SLOW:
+            notes[0] += f" and {_milliseconds(enumeration_cost)} a gradient"
+        notes.append(f"Fourier needs about {_milliseconds(fourier_cost)} a gradient")
+        in_reach = self.tolerance >= (_RELATIVE_REACH if self.relative else _REACH)
+        # whether it may miss the tolerance, seconds per gradient, constructor
+        candidates: list[tuple[bool, float, Callable[[], Any]]] = []
+        if states <= _MAX_STATES or enumeration_cost <= fourier_cost:
+            candidates += [
+                (False, enumeration_cost, lambda: self._enumeration(budget, certain=True)),
+                (True, enumeration_cost, lambda: self._enumeration(budget)),
+            ]
+        if fourier_cost <= _SLOW:
+            if in_reach:
+                smaller = self.tolerance / _UNCERTAINTY
+                candidates.append((False, fourier_cost, lambda: self._fourier(smaller)))
+            larger = self.tolerance * _UNCERTAINTY
+            candidates.append((True, fourier_cost, lambda: self._fourier(larger)))
+        for _, _, construct in sorted(candidates, key=lambda candidate: candidate[:2]):
             try:
-                method = way()
-                costs = f"for tolerance {self.tolerance:g} {', '.join(found[:2])}"
-                return method, "; ".join([f"{method.name}: {costs}", *found[2:]])
-            except (ToleranceError, OverflowError) as refusal:
-                if str(refusal) not in found:
-                    found.append(str(refusal))
-        reason = "; ".join(found)
+                method = construct()
+                costs = f"for tolerance {self.tolerance:g} {', '.join(notes[:2])}"
+                return method, "; ".join([f"{method.name}: {costs}", *notes[2:]])
+            except (ToleranceError, OverflowError) as error:
+                if str(error) not in notes:
+                    notes.append(str(error))
+        reason = "; ".join(notes)
         if tolerance is not None:
             raise ToleranceError(
                 f"tolerance = {tolerance:g} cannot be certified within {_SLOW:g} s a gradient "
-                f"({reason}): ask for a larger tolerance, or for a method by name"
+                f"({reason}): use a larger tolerance, or set the method"
             )
         warnings.warn(
             f"the expectation is estimated by sampling: {reason}", AccuracyWarning, stacklevel=3
@@ -195,70 +215,85 @@ class Population(Risk):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What, with the problem, an equal expectation is made from."""
-        found: dict[str, Any] = {"expectation": self.method}
+        """Settings that, with the problem, determine the expectation."""
+        settings: dict[str, Any] = {"expectation": self.method}
         if isinstance(self.expectation, Sampling):
-            found |= {"population_tolerance": None, "samples": self.expectation.samples}
-            return found | {"seed": self._limits[1]}
-        found["population_tolerance"] = self.tolerance
-        return found | ({"relative": True} if self.relative else {})
+            settings |= {"population_tolerance": None, "samples": self.expectation.samples}
+            return settings | {"seed": self._limits[1]}
+        settings["population_tolerance"] = self.tolerance
+        return settings | ({"relative": True} if self.relative else {})
 
     @property
     def predicted_seconds(self) -> float:
-        """What a gradient will cost, about, on one thread."""
-        asked = self.tolerance * (_LEARNED_LOSS if self.relative else 1.0)
+        """Approximate seconds per gradient on one thread."""
+        absolute = self.tolerance * (_LEARNED_LOSS if self.relative else 1.0)
         if isinstance(self.expectation, FourierExpectation):
-            return predicted_cost(self.problem, asked)
+            return predicted_cost(self.problem, absolute)
         sampled = isinstance(self.expectation, Sampling)
-        states = self.expectation.samples if sampled else predicted_states(self.problem, asked)
+        states = self.expectation.samples if sampled else predicted_states(self.problem, absolute)
         return states * SECONDS_PER_STATE
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it was made from: trajectories carry it, but not its table of states."""
+        """Pickle the arguments without the table of states: trajectories contain the population."""
         samples, *rest = self._limits
         sampled = isinstance(self.expectation, Sampling)
         count = self.expectation.samples if sampled else samples
         tolerance = None if sampled else self.tolerance
-        kept = {"tolerance": self.tolerance, "evaluations": self.evaluations, "reason": self.reason}
         relative = self.relative and not sampled
-        return _again, (self.problem, self.method, tolerance, relative, (count, *rest), kept)
+        attributes = {
+            "tolerance": self.tolerance,
+            "evaluations": self.evaluations,
+            "reason": self.reason,
+        }
+        limits = (count, *rest)
+        return _unpickle, (self.problem, self.method, tolerance, relative, limits, attributes)
 
     @property
     def method(self) -> str:
-        """The method in use; :attr:`reason` says why."""
+        """The method in use."""
         return str(self.expectation.name)
 
     def evaluate(self, state: State) -> Value:
-        """Return loss, gradient, test error and their bounds at ``state``."""
+        """Return loss, gradient, test error and their bounds at a state.
+
+        Raises
+        ------
+        ParameterError
+            If the state is not three finite numbers.
+        OverflowError
+            If F or a derivative overflows.
+        ToleranceError
+            If the tolerance is not met.
+        """
         self.evaluations += 1
         return self.expectation.evaluate(self.checked(state))
 
     def certified_loss(self, state: State) -> Loss | Value:
-        """Return loss and bound only: by the Fourier method test errors cost far more."""
+        """Return the loss and its bound, without the test error if that is expensive."""
         self.evaluations += 1
         return self.expectation.certified_loss(self.checked(state))
 
     def gradient(self, state: State) -> State:
-        """Return the entrywise gradient only: the fast path of the solvers."""
+        """Return the entrywise gradient (d ell/d alpha, dL/dA same set, dL/dA different sets)."""
         self.evaluations += 1
         return self.expectation.gradient(State(*state))
 
     def jacobian(self, state: State) -> np.ndarray:
-        """Return the (3, 3) matrix d gradient_i / d state_k, the curvature seen by descent."""
+        """Return the (3, 3) matrix d gradient_i / d state_k."""
         return self.expectation.jacobian(State(*state))
 
     def plan(self, state: State) -> Any:
-        """Return the table of states for a state, itself where the method has none."""
+        """Return the data for compiled gradients at a state; itself for the Fourier method."""
         if isinstance(self.expectation, FourierExpectation):
             return self
-        return self.expectation.table(State(*state)).plan
+        return self.expectation.table(State(*state)).gradient_data
 
     def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
-        """Tell whether alpha ran away: large attention logits are no divergence."""
+        """Return whether alpha has diverged; large attention logits are not a divergence."""
         return bool(abs(vector[0]) > 10.0 * max(abs(start[0]), 1e-3))
 
-    def advice(self, start: State) -> str:
-        """Return the largest stable learning rate in words."""
+    def learning_rate_hint(self, start: State) -> str:
+        """Return a sentence with the largest stable learning rate, for error messages."""
         stable = largest_stable_learning_rate(self, start)
         return (
             "the largest stable one (2 / largest curvature on the quasi-steady state of the start) "
@@ -266,14 +301,15 @@ class Population(Risk):
         )
 
 
-def _again(
+def _unpickle(
     problem: Problem,
     method: str,
     tolerance: float | None,
     relative: bool,
     limits: tuple[Any, ...],
-    kept: Any,
+    attributes: dict[str, Any],
 ) -> Population:
+    """Return a pickled population."""
     samples, seed, budget = limits
     population = Population(
         problem,
@@ -284,7 +320,7 @@ def _again(
         seed=seed,
         memory_budget=budget,
     )
-    vars(population).update(kept)
+    vars(population).update(attributes)
     return population
 
 

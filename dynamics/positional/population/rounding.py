@@ -1,12 +1,13 @@
-r"""Rounding, bounded: how far the tabulated terms of F and of its derivatives may be off.
+r"""Bounds of the rounding errors of the tabulated terms of F and of its derivatives.
 
 A running error analysis with the unit roundoff ``u = 2^-53`` (Higham, *Accuracy and Stability of
-Numerical Algorithms*, chapter 3): every product of positive quantities carries the sum of the
-relative errors of its factors, every sum of signed ones the sum of absolute errors, and a power is
-bounded by the mean value theorem, :math:`|a^p-b^p|\le p\max(|a|,|b|)^{p-1}|a-b|`. What underflows
-is covered by `TINY` at every step. Trusted: IEEE arithmetic; exp, expm1 and log1p of the C library
-within 1 ulp, powers and NumPy's functions within 4. The bounds are themselves computed in floats;
-callers multiply by `OUTWARD`, which exceeds the rounding of a billion additions of positive terms.
+Numerical Algorithms*, chapter 3). A product of positive numbers has the sum of the relative errors
+of its factors, a sum of signed numbers has the sum of the absolute errors, and the error of a power
+follows from the mean value theorem, :math:`|a^p-b^p|\le p\max(|a|,|b|)^{p-1}|a-b|`. `TINY` covers
+underflow at every step. Assumptions: IEEE arithmetic; errors of exp, expm1 and log1p of the C
+library below 1 ulp, of powers and of NumPy's functions below 4 ulp. The bounds are themselves
+computed in floats; callers multiply them by `OUTWARD`, which exceeds the rounding of a billion
+additions of positive terms.
 """
 
 import math
@@ -16,18 +17,21 @@ import numpy as np
 from dynamics.core.jit import kernel
 from dynamics.positional._emitted import attention_weights, power
 
+#: Unit roundoff u.
 UNIT = 2.0**-53
-TINY = 1e-310  # exceeds what underflow does to a few operations, times what multiplies it later
+#: Upper bound of the error of a few operations due to underflow, with later factors.
+TINY = 1e-310
+#: Factor that makes a computed sum of positive terms an upper bound.
 OUTWARD = 1.0 + 1e-6
 
 
 @kernel
 def weights_error(constants, gamma, rho):
-    """Return the relative error of the five attention weights (beside `TINY`, absolute).
+    """Return the relative error of the five attention weights, in addition to `TINY`, absolute.
 
-    An exponent -a carries 2u of itself, with an ulp of exp its weight e^(-a) is off by (2a + 2) u;
-    Z by the mean of that and 3u. A quotient adds u; a difference 2u for its gap, 2u for expm1, and
-    2u for product and quotient.
+    An exponent -a has the error 2au, so that e^(-a) has the error (2a + 2) u, with one ulp of exp.
+    Z has the weighted mean of these errors plus 3u. A quotient adds u. A difference adds 2u for its
+    gap, 2u for expm1, and 2u for product and quotient.
     """
     beta, tau, C, D = constants.beta, constants.tau, constants.C, constants.D
     top = max(beta, gamma, rho)
@@ -43,12 +47,12 @@ def weights_error(constants, gamma, rho):
 
 @kernel
 def add_row_error(out, rows, s, n, T, alpha, weights, relative, constants):
-    """Add to ``out`` what rounding may do to ``rows`` rows with coefficient s in a set of sum n.
+    """Add the rounding errors of ``rows`` rows with coefficient s in a set of sum n to ``out``.
 
-    ``out`` holds the errors of (value without its linear part, d/d alpha likewise, d/d gamma,
-    d/d rho) as ``row_gradient`` computes them at nu = 0, and of adding up the three rows of a set:
-    3u of each. Coefficients of u count operations; n, s, T, C and D are integers, whose products
-    stay exact. Terms of u next to ``relative``, which is at least 13u, are never the largest.
+    ``out`` contains the errors of (F, dF/d alpha, dF/d gamma, dF/d rho), without the linear part,
+    as ``row_gradient`` computes them at nu = 0. The three additions per set, 3u each, are included.
+    Coefficients of u count operations. Products of the integers n, s, T, C and D are exact.
+    ``relative`` is the error of the attention weights, at least 13u.
     """
     Lambda, Gamma, Xi, LG, GX = weights
     C, D, tau, p, kappa = constants.C, constants.D, constants.tau, constants.p, constants.kappa
@@ -65,7 +69,7 @@ def add_row_error(out, rows, s, n, T, alpha, weights, relative, constants):
     out[1] += rows * (kappa * p * (c * e_steep + e_c * steep) + TINY * (1.0 + p * steep))
     if s == 0.0 and n == 0.0:
         return  # the row drops out of the two attention derivatives, also in floats
-    M = max(output, x * far + e_O)  # e_O exceeds the error of the output of an empty set, too
+    M = max(output, x * far + e_O)  # e_O also bounds the error of the output of an empty set
     e_own = x * own * (relative + 4.0 * UNIT) + TINY * (2.0 + abs(n)) * (1.0 + x)
     own_x = x * own + e_own
     top, top_2 = power(M, p - 2), power(M, p - 3)
@@ -91,7 +95,7 @@ def add_row_error(out, rows, s, n, T, alpha, weights, relative, constants):
 
 @kernel
 def add_set_error(out, a, b, T, alpha, weights, relative, constants):
-    """Add to ``out`` the errors of one set with a patches +1 and b patches -1."""
+    """Add the errors of one set with a patches +1 and b patches -1 to ``out``."""
     for s, patches in ((1.0, a), (-1.0, b), (0.0, constants.C - a - b)):
         if patches > 0.0:
             add_row_error(out, patches, s, a - b, T, alpha, weights, relative, constants)
@@ -99,10 +103,10 @@ def add_set_error(out, a, b, T, alpha, weights, relative, constants):
 
 @kernel
 def with_errors(states, constants, alpha, gamma, rho, base, table):
-    """Return ``base`` and ``table`` with a bound of its error after each of their 4 quantities.
+    """Return ``base`` and ``table`` with 8 quantities: the 4 values and bounds of their errors.
 
-    A state has at most as many entries as types (and as features); its sum of m + 1 products is
-    off by at most (m + 2) u times the sum of their moduli.
+    The errors include the summation over the m entries of a state: a sum of m + 1 products has an
+    error of at most (m + 2) u times the sum of their moduli.
     """
     weights = attention_weights(constants.beta, gamma, rho, constants.tau, constants.C, constants.D)
     relative = weights_error(constants, gamma, rho)

@@ -1,4 +1,4 @@
-"""The random sets as data: types of a set, multisets of types, and their probabilities.
+"""Tables of images: multisets of types of random sets, and their probabilities.
 
 By exchangeability the output F depends on an image only through how many random sets are of each
 *type* (a, b) = (number of +1, number of -1). A :class:`StateTable` lists such multisets with their
@@ -15,10 +15,10 @@ from dynamics.core.jit import kernel
 from dynamics.positional.problem import Problem
 from dynamics.positional.random_sets import SetTypes, set_types
 
-#: Beyond it the number of ways to fill a set exceeds a float.
+#: Largest C for which the number of arrangements of a set is a finite float.
 LARGEST_SET = 500
 
-#: Exceeds the absolute error of a weight that underflowed on the way.
+#: Upper bound of the absolute error of a weight that underflowed during its computation.
 UNDERFLOWN_WEIGHT = 1e-250
 
 
@@ -26,27 +26,53 @@ class StateTable(NamedTuple):
     """Weighted multisets of set types, sorted by the total sum T of all coefficients.
 
     State ``i`` has weight ``weight[i]`` and consists of ``copies[j]`` random sets of type
-    ``kind[j]`` for ``start[i] <= j < start[i+1]``, the other random sets being empty. States
-    ``offset[t] .. offset[t+1]`` share the sum ``total[t]`` (the signal set counts C).
+    ``type_index[j]`` for ``start[i] <= j < start[i+1]``; the other random sets are empty. The
+    states ``offset[t] .. offset[t+1]`` have the sum ``total[t]``, to which the signal set
+    contributes C.
+
+    Attributes
+    ----------
+    plus, minus
+        Numbers of +1 and -1 in each type, float (types,).
+    total
+        The values of T, float (sums,).
+    offset
+        First state of each sum, int64 (sums + 1,).
+    weight
+        Weight of each state, float (states,).
+    start
+        First entry of each state, int64 (states + 1,).
+    type_index
+        Index of a type, int32 (entries,).
+    copies
+        Number of sets of this type, float (entries,).
     """
 
-    plus: np.ndarray  # float (types,)
-    minus: np.ndarray  # float (types,)
-    total: np.ndarray  # float (sums,)
-    offset: np.ndarray  # int64 (sums + 1,)
-    weight: np.ndarray  # float (states,)
-    start: np.ndarray  # int64 (states + 1,)
-    kind: np.ndarray  # int32 (entries,)
-    copies: np.ndarray  # float (entries,)
+    plus: np.ndarray
+    minus: np.ndarray
+    total: np.ndarray
+    offset: np.ndarray
+    weight: np.ndarray
+    start: np.ndarray
+    type_index: np.ndarray
+    copies: np.ndarray
 
     @property
     def nbytes(self) -> int:
-        """Memory held by the arrays."""
-        return sum(part.nbytes for part in self)
+        """Memory of the arrays in bytes."""
+        return sum(array.nbytes for array in self)
 
 
 def count_states(problem: Problem, limit: int) -> np.ndarray:
-    """Return how many multisets have at most K features, for K = 0 .. limit (floats)."""
+    """Return the number of multisets with at most K features, K = 0 .. limit, float (limit + 1,).
+
+    Parameters
+    ----------
+    problem
+        Constants of the data.
+    limit
+        Largest number of features outside the signal set.
+    """
     sets = min(limit, problem.L - 1)
     counts = np.zeros((limit + 1, sets + 1))
     counts[0, 0] = 1.0
@@ -58,25 +84,25 @@ def count_states(problem: Problem, limit: int) -> np.ndarray:
 
 
 def enumerate_states(problem: Problem, K: int) -> StateTable:
-    """Return every multiset with at most K features outside the signal set, exactly weighted."""
+    """Return the table of all multisets with at most K features outside the signal set."""
     types = set_types(problem)
     size = types.plus + types.minus
     n_states, n_entries = _walk(size, types.probability, problem.L - 1, K, *_buffers(0, 0))
-    weight, sets, start, kind, count = _buffers(n_states, n_entries)
-    _walk(size, types.probability, problem.L - 1, K, weight, sets, start, kind, count)
+    weight, sets, start, type_index, count = _buffers(n_states, n_entries)
+    _walk(size, types.probability, problem.L - 1, K, weight, sets, start, type_index, count)
     if types.empty > 0.0:
         weight *= np.exp((problem.L - 1 - sets) * (problem.C * math.log1p(-problem.q)))
     else:
         weight *= sets == problem.L - 1
-    return _sorted_table(problem, types, weight, start, kind, count)
+    return _sorted_table(problem, types, weight, start, type_index, count)
 
 
 def weight_error(problem: Problem, K: int) -> float:
     """Return a bound of the relative error of the weights of :func:`enumerate_states`.
 
-    With the unit roundoff u and powers, exp, log1p within 4 ulp: (C + 24) u for the probability of
-    a type, 3 u to multiply one in, and 10 u of the exponent for the empty sets. Weights that
-    underflow on the way are off by at most `UNDERFLOWN_WEIGHT`.
+    With the unit roundoff u and errors of powers, exp and log1p below 4 ulp, the probability of a
+    type has the relative error (C + 24) u, each product adds 3 u, and the empty sets 10 u times the
+    exponent. Weights that underflow have an absolute error of at most `UNDERFLOWN_WEIGHT`.
     """
     sets = min(K, problem.L - 1)
     empty = (problem.D - problem.C) * abs(math.log1p(-problem.q)) if problem.q < 1.0 else 0.0
@@ -89,57 +115,69 @@ def sample_states(
     rng: np.random.Generator,
     laws: Sequence[np.ndarray] = (),
 ) -> StateTable:
-    """Return ``samples`` independent images as weighted states.
+    """Return independent random images as weighted states.
 
-    ``laws`` are further laws of one set (probabilities of the types, the empty one last); half of
-    the images follow the data, the others one of these each, in equal parts. An image x weighs
-    P(x) / (n M(x)), M the mixture of all laws in these parts: at most 2 / n.
+    Half of the images follow the data distribution P, the others the proposals in equal parts. The
+    weight of an image x is P(x) / (n M(x)), at most 2 / n, where M is the mixture of P and the
+    proposals.
+
+    Parameters
+    ----------
+    problem
+        Constants of the data.
+    samples
+        Number n of images.
+    rng
+        Random generator.
+    laws
+        Proposals: probabilities of the types of one set, the empty type last.
     """
     types = set_types(problem)
     law = np.append(types.probability, types.empty)
-    every = [law / law.sum(), *laws]
+    mixture = [law / law.sum(), *laws]
     parts = _parts(samples, len(laws))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.maximum(np.log(np.stack(every) / every[0]), -1e4)  # finite where a law is 0
-    ratio[:, every[0] == 0.0] = 0.0
-    rows, kinds, counts, weights, done = [], [], [], [], 0
-    for part, chosen in zip(parts, every):
+        ratio = np.maximum(np.log(np.stack(mixture) / mixture[0]), -1e4)  # finite where a law is 0
+    ratio[:, mixture[0] == 0.0] = 0.0
+    rows, indices, counts, weights, done = [], [], [], [], 0
+    for part, component in zip(parts, mixture):
         chunk = max(1, 4_000_000 // law.size)
         for first in range(0, part, chunk):
-            drawn = rng.multinomial(problem.L - 1, chosen, size=min(chunk, part - first))
-            row, kind = np.nonzero(drawn[:, :-1])
+            images = rng.multinomial(problem.L - 1, component, size=min(chunk, part - first))
+            row, index = np.nonzero(images[:, :-1])
             rows.append(row + done)
-            kinds.append(kind)
-            counts.append(drawn[row, kind])
-            logs = drawn @ ratio.T + np.log(np.maximum(parts, 1e-300))
+            indices.append(index)
+            counts.append(images[row, index])
+            logs = images @ ratio.T + np.log(np.maximum(parts, 1e-300))
             weights.append(np.exp(-np.logaddexp.reduce(logs, axis=1)))
-            done += drawn.shape[0]
+            done += images.shape[0]
     start = np.searchsorted(np.concatenate(rows), np.arange(samples + 1))
-    kind, count = np.concatenate(kinds), np.concatenate(counts)
-    return _sorted_table(problem, types, np.concatenate(weights), start, kind, count)
+    index, count = np.concatenate(indices), np.concatenate(counts)
+    return _sorted_table(problem, types, np.concatenate(weights), start, index, count)
 
 
 def _parts(samples: int, laws: int) -> list[int]:
-    """Return how many images follow the data, and each of the other laws."""
+    """Return the numbers of images that follow the data distribution and each proposal."""
     each = samples // (2 * laws) if laws else 0
     return [samples - laws * each, *[each] * laws]
 
 
-def select_states(states: StateTable, keep: np.ndarray) -> StateTable:
-    """Return the states marked in the boolean array ``keep``."""
-    entries = np.repeat(keep, np.diff(states.start))
-    sums = np.add.reduceat(keep.astype(np.int64), states.offset[:-1])
+def select_states(states: StateTable, mask: np.ndarray) -> StateTable:
+    """Return the states of a table selected by a boolean array (states,)."""
+    entries = np.repeat(mask, np.diff(states.start))
+    sums = np.add.reduceat(mask.astype(np.int64), states.offset[:-1])
     return states._replace(
         total=states.total[sums > 0],
         offset=np.concatenate([[0], np.cumsum(sums[sums > 0])]),
-        weight=states.weight[keep],
-        start=np.concatenate([[0], np.cumsum(np.diff(states.start)[keep])]),
-        kind=states.kind[entries],
+        weight=states.weight[mask],
+        start=np.concatenate([[0], np.cumsum(np.diff(states.start)[mask])]),
+        type_index=states.type_index[entries],
         copies=states.copies[entries],
     )
 
 
 def _buffers(n_states: int, n_entries: int) -> tuple[np.ndarray, ...]:
+    """Return the arrays that :func:`_walk` fills: weight, sets, start, type_index, count."""
     return (
         np.empty(n_states),
         np.empty(n_states, np.int64),
@@ -150,14 +188,14 @@ def _buffers(n_states: int, n_entries: int) -> tuple[np.ndarray, ...]:
 
 
 @kernel
-def _walk(size, probability, available, K, weight, sets, start, kind, count):
-    """Depth-first walk over non-decreasing sequences of types; fills the arrays if they are long.
+def _walk(size, probability, available, K, weight, sets, start, type_index, count):
+    """Visit all non-decreasing sequences of types depth-first; fill the arrays unless empty.
 
-    Returns the number of states and of run-length encoded entries.
+    Return the number of states and of run-length encoded entries.
     """
     fill = weight.size > 0
-    sequence = np.zeros(K + 1, np.int64)  # the types chosen so far
-    run = np.zeros(K + 1, np.int64)  # how many equal types end the sequence here
+    sequence = np.zeros(K + 1, np.int64)  # the current sequence of types
+    run = np.zeros(K + 1, np.int64)  # length of the run of equal types that ends here
     product = np.ones(K + 2)  # multinomial weight without the empty sets
     left = np.zeros(K + 2, np.int64)  # features still allowed
     left[0] = K
@@ -170,7 +208,7 @@ def _walk(size, probability, available, K, weight, sets, start, kind, count):
             for i in range(depth):
                 if i + 1 == depth or sequence[i + 1] != sequence[i]:
                     if fill:
-                        kind[n_entries + runs] = sequence[i]
+                        type_index[n_entries + runs] = sequence[i]
                         count[n_entries + runs] = run[i]
                     runs += 1
             n_entries += runs
@@ -188,10 +226,10 @@ def _walk(size, probability, available, K, weight, sets, start, kind, count):
             product[depth + 1] = product[depth] * step
             left[depth + 1] = left[depth] - size[candidate]
             depth += 1
-            entering = True  # and go on from the same candidate: it may repeat
+            entering = True  # continue with the same candidate, which may repeat
         elif depth == 0:
             return n_states, n_entries
-        else:  # types are sorted by size: nothing larger fits either
+        else:  # types are sorted by size: larger ones do not fit either
             depth -= 1
             candidate = sequence[depth] + 1
 
@@ -201,12 +239,12 @@ def _sorted_table(
     types: SetTypes,
     weight: np.ndarray,
     start: np.ndarray,
-    kind: np.ndarray,
+    type_index: np.ndarray,
     count: np.ndarray,
 ) -> StateTable:
-    """Sort the states by their total sum T, so that each T is tabulated once and reused."""
+    """Return the states sorted by their total sum T, so that each T is tabulated once."""
     lengths = np.diff(start)
-    charge = np.concatenate([[0], np.cumsum(count * (types.plus - types.minus)[kind])])
+    charge = np.concatenate([[0], np.cumsum(count * (types.plus - types.minus)[type_index])])
     totals = (problem.C + charge[start[1:]] - charge[start[:-1]]).astype(np.int64)
     order = np.argsort(totals, kind="stable")
     new_start = np.concatenate([[0], np.cumsum(lengths[order])])
@@ -221,6 +259,6 @@ def _sorted_table(
         offset=np.append(offset, order.size).astype(np.int64),
         weight=weight[order],
         start=new_start.astype(np.int64),
-        kind=kind[entries].astype(np.int32),
+        type_index=type_index[entries].astype(np.int32),
         copies=count[entries].astype(float),
     )

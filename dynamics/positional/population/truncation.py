@@ -1,19 +1,19 @@
-r"""What a truncated enumeration neglects, bounded for certain.
+r"""Certified bounds of the truncation error of an enumeration.
 
-The number N of features outside the signal set is binomial, so the mass beyond K is known exactly.
-The neglected part of the loss is at most :math:`E[(\log 2 + |F|) 1\{N > K\}]` and that of a
-derivative at most :math:`E[|\partial F| 1\{N > K\}]`. Given N = k, write :math:`t_k` for the
-:math:`L_p` norm of T = C + R (R a sum of k signs). A row of a set with m features has
-:math:`|c| \le |\Lambda-\Gamma| |s| + |\Gamma-\Xi| m + \Xi |T|`; every term of F and of its
-derivatives is a product of at most p such factors, so Hoelder's inequality lets :math:`t_k` stand
-for :math:`|T|`. The number of features in one set is hypergeometric given N = k, and independent
-of the signs, which makes the sum over the sets exact.
+The number N of features outside the signal set is binomial, so that the probability of more than K
+features is known. Their contribution is at most :math:`E[(\log 2 + |F|) 1\{N > K\}]` to the loss
+and :math:`E[|\partial F| 1\{N > K\}]` to a derivative. Given N = k, let :math:`t_k` be the
+:math:`L_p` norm of T = C + R, where R is a sum of k signs. A row of a set with m features has
+:math:`|c| \le |\Lambda-\Gamma| |s| + |\Gamma-\Xi| m + \Xi |T|`. Every term of F and of its
+derivatives is a product of at most p such factors, so that :math:`|T|` may be replaced by
+:math:`t_k` (Hoelder). Given N = k, the number of features in one set is hypergeometric and
+independent of the signs, so that the sum over the sets is exact.
 
-Images with at most K features but negligible probability are dropped too. They are grouped by T,
-which is then known, and bounded in the same way with their average number of sets of each size.
+Images with at most K features but negligible probability are dropped too. They are grouped by T and
+bounded in the same way, with the average number of sets of each size.
 
-All these are sums and products of positive numbers, so that rounding is a relative error: the
-masses are enlarged by it where they are made, the bounds where they are evaluated.
+All these are sums and products of positive numbers, so that rounding is a relative error. The
+probabilities are enlarged by it when they are computed, the bounds when they are evaluated.
 """
 
 from __future__ import annotations
@@ -29,25 +29,31 @@ from dynamics.positional.population.rounding import OUTWARD, TINY, UNIT, weights
 from dynamics.positional.population.states import UNDERFLOWN_WEIGHT, StateTable
 from dynamics.positional.problem import Problem
 
-_NEGLIGIBLE = 1e-50  # tail mass at which one worst case for all larger N is enough
-_FEW_PATCHES = 64  # so few are grouped to the last
-_MOST_FEATURES = 400  # groups; no enumeration reaches so far
+_NEGLIGIBLE = 1e-50  # tail probability below which all larger N form one group
+_FEW_PATCHES = 64  # up to this number of patches each N is a group
+_MOST_FEATURES = 400  # largest N with a group; no enumeration includes more features
 _QUANTITIES = 4  # loss, d/d alpha, and the two entries of the gradient in A
 
 
 class Neglected(NamedTuple):
-    """Groups of images that a table leaves out: their probability and what bounds F on them.
+    """Groups of images that a table leaves out. All numbers are upper bounds.
 
-    Group i has probability ``mass[i]``; ``norm[i]`` is the L_p norm of T on it, and ``sets[i, m]``
-    the expected number of random sets with m features. All three are upper bounds.
+    Attributes
+    ----------
+    mass
+        Probability of each group, (groups,).
+    norm
+        L_p norm of the sum T of all coefficients on each group, (groups,).
+    sets
+        Expected number of random sets with m = 0 .. C features, (groups, C + 1).
     """
 
-    mass: np.ndarray  # (groups,)
-    norm: np.ndarray  # (groups,)
-    sets: np.ndarray  # (groups, C + 1)
+    mass: np.ndarray
+    norm: np.ndarray
+    sets: np.ndarray
 
     def joined(self, other: Neglected) -> Neglected:
-        """Return the groups of both."""
+        """Return the groups of this object and of another."""
         return Neglected(*(np.concatenate(pair) for pair in zip(self, other)))
 
     def beyond(self, K: int) -> Neglected:
@@ -56,16 +62,15 @@ class Neglected(NamedTuple):
 
 
 def binomial_tail(problem: Problem) -> Neglected:
-    """Return all images grouped by N = 0 .. k_max; the last group is everything beyond k_max.
+    """Return all images, grouped by the number of features N = 0 .. k_max and N > k_max.
 
-    That last group counts as if all D - C patches carried features of one sign. Beyond 400 features
-    no table reaches, and no group is needed.
+    In the last group F is bounded for D - C features of one sign. k_max is at most 400.
     """
     trials, C = problem.D - problem.C, problem.C
     mass = _binomial(trials, problem.q, min(trials, _MOST_FEATURES))
     rest = np.cumsum(mass[::-1])[::-1]
     k_max = mass.size - 2
-    if mass[-1] > 0.5:  # no table reaches so far: one worst case for all
+    if mass[-1] > 0.5:  # too many features for any table
         k_max = 0
     elif trials > _FEW_PATCHES:
         k_max = min(k_max, int(np.argmax(np.append(rest[1:], 0.0) < _NEGLIGIBLE)))
@@ -79,10 +84,10 @@ def binomial_tail(problem: Problem) -> Neglected:
 
 
 def _binomial(trials: int, q: float, most: int) -> np.ndarray:
-    """Return upper bounds, good to 1e-9 or so, of P[N = k], k = 0 .. most, and of P[N > most].
+    """Return upper bounds of P[N = k], k = 0 .. most, and of P[N > most], shape (most + 2,).
 
-    From the more probable end of few trials, else from k = 0, by the ratio of neighbours. Where
-    P[N = 0] underflows everything is counted as lying beyond.
+    They exceed the probabilities by about 1e-9, relative. The recurrence starts at the more
+    probable end if ``trials <= most``, else at k = 0. If P[N = 0] underflows, P[N > most] is 1.
     """
     result = np.zeros(most + 2)
     up = q <= 0.5 or trials > most
@@ -107,32 +112,50 @@ def _binomial(trials: int, q: float, most: int) -> np.ndarray:
 
 
 def expected_sets(trials: int, C: int, k: np.ndarray) -> np.ndarray:
-    """Return P[a random set has m features | N = k], (k, C + 1), rounded up.
+    """Return upper bounds of P[a random set has m features | N = k], shape (k, C + 1).
 
-    Hypergeometric: ``binom(C, m) k!/(k-m)! (n-k)!/(n-k-C+m)! (n-C)!/n!`` by products whose factors
-    are ordered so that nothing overflows; for sets too large for that, 1.
+    The law is hypergeometric, ``binom(C, m) k!/(k-m)! (n-k)!/(n-k-C+m)! (n-C)!/n!``. The factors
+    are multiplied in an order without overflow. For C > 500 the bounds are 1.
+
+    Parameters
+    ----------
+    trials
+        Number n = D - C of patches outside the signal set.
+    C
+        Size of a set.
+    k
+        Values of N.
     """
     result = np.ones((k.size, C + 1))
     if C > 500:
         return result
-    kept = k.astype(float)
+    N = k.astype(float)
     for m in range(C + 1):
         for i in range(m):
-            result[:, m] *= np.maximum(kept - i, 0.0) / (trials - i) * ((C - i) / (i + 1.0))
+            result[:, m] *= np.maximum(N - i, 0.0) / (trials - i) * ((C - i) / (i + 1.0))
         for j in range(C - m):
-            result[:, m] *= np.maximum(trials - kept - j, 0.0) / (trials - m - j)
+            result[:, m] *= np.maximum(trials - N - j, 0.0) / (trials - m - j)
     return result * (1.0 + (8.0 * C + 10.0) * UNIT)
 
 
 def groups_by_sum(
     problem: Problem, states: StateTable, chosen: np.ndarray, weight_error: float = 0.0
 ) -> Neglected:
-    """Return the chosen states of a table (boolean array) grouped by their sum T.
+    """Return selected states of a table, grouped by their sum T.
 
-    ``weight_error`` is the relative error of the weights of the table.
+    Parameters
+    ----------
+    problem
+        Constants of data and model.
+    states
+        Table of states.
+    chosen
+        Selected states, boolean (states,).
+    weight_error
+        Relative error of the weights of the table.
     """
     owner = np.repeat(np.arange(chosen.size), np.diff(states.start))
-    features = (states.plus + states.minus).astype(np.int64)[states.kind]
+    features = (states.plus + states.minus).astype(np.int64)[states.type_index]
     group = np.repeat(np.arange(states.total.size), np.diff(states.offset))
     weight = np.where(chosen, states.weight + UNDERFLOWN_WEIGHT, 0.0)
     mass = np.bincount(group, weights=weight)
@@ -144,17 +167,20 @@ def groups_by_sum(
     return Neglected(mass * enlarged, np.abs(states.total), sets * enlarged)
 
 
-def nothing() -> Neglected:
+def no_groups() -> Neglected:
     """Return no groups: nothing is neglected."""
     return Neglected(np.zeros(0), np.zeros(0), np.zeros((0, 1)))
 
 
 def _norm(k: int, C: int, p: int) -> float:
-    """L_p norm of C + R, R the sum of k independent signs, rounded up: exact up to the root."""
-    ways, moment = 1, 0
-    for heads in range(k + 1):
-        moment += ways * abs(C + 2 * heads - k) ** p
-        ways = ways * (k - heads) // (heads + 1)
+    """Return an upper bound of the L_p norm of C + R, R the sum of k independent signs.
+
+    The p-th moment is an exact integer.
+    """
+    binomial, moment = 1, 0
+    for plus in range(k + 1):
+        moment += binomial * abs(C + 2 * plus - k) ** p
+        binomial = binomial * (k - plus) // (plus + 1)
     mean = moment / (C + k) ** p / 2**k if moment.bit_length() > 1000 else None
     if mean is None:
         return float((moment / 2**k) ** (1.0 / p)) * (1.0 + 1e-13)
@@ -163,7 +189,7 @@ def _norm(k: int, C: int, p: int) -> float:
 
 @kernel
 def _inflated(constants, gamma, rho):
-    """Return the attention weights, the last two as moduli, enlarged by what rounding may do."""
+    """Return upper bounds of Lambda, Gamma, Xi, |Lambda - Gamma| and |Gamma - Xi|."""
     weights = attention_weights(constants.beta, gamma, rho, constants.tau, constants.C, constants.D)
     grow = 1.0 + 2.0 * weights_error(constants, gamma, rho)
     Lambda, Gamma, Xi, LG, GX = weights
@@ -180,7 +206,7 @@ def _inflated(constants, gamma, rho):
 def _add_rows(totals, rows, s, m, t, alpha, weights, constants):
     """Add the bounds of ``rows`` rows with |coefficient| s in a set with m features to ``totals``.
 
-    ``totals`` holds (F, dF/d alpha, dF/d gamma, dF/d rho).
+    ``totals`` contains bounds of (|F|, |dF/d alpha|, |dF/d gamma|, |dF/d rho|).
     """
     Lambda, Gamma, Xi, LG, GX = weights
     kappa, tau, p = constants.kappa, constants.tau, constants.p
@@ -191,7 +217,7 @@ def _add_rows(totals, rows, s, m, t, alpha, weights, constants):
     steep = p * top
     totals[0] += rows * x * c * (top + constants.nu)
     totals[1] += rows * kappa * c * (steep + constants.nu)
-    if m > 0.0:  # the rows of an empty set drop out of the two attention derivatives
+    if m > 0.0:  # rows of an empty set do not contribute to the derivatives in gamma and rho
         mass = set_mass(Lambda, Gamma, constants.C, constants.D) / constants.D
         totals[2] += rows * steep * x * Gamma / tau * (m + (constants.C - 1.0) * c)
         totals[3] += (
@@ -201,9 +227,9 @@ def _add_rows(totals, rows, s, m, t, alpha, weights, constants):
 
 @kernel
 def _finish(totals, mass, alpha, constants):
-    """Turn the totals of F and its derivatives into bounds of loss and entries, rounded up.
+    """Convert bounds of F and its derivatives into bounds of the loss and the gradient entries.
 
-    At alpha = 0 the entries in A vanish.
+    The entries in A vanish at alpha = 0.
     """
     outward = mass * OUTWARD
     same, different = multiplicity(constants.C, constants.D)
@@ -215,10 +241,10 @@ def _finish(totals, mass, alpha, constants):
 
 @kernel
 def state_bounds(states, constants, alpha, gamma, rho):
-    """Return, for each state of a table, bounds (4,) of what leaving it out does.
+    """Return bounds of the contribution of each state in a table, shape (states, 4).
 
-    Of the loss, of d/d alpha and of the two entries of the gradient in A, for the weights as they
-    stand in the table.
+    The columns are the loss, d/d alpha and the two gradient entries in A. Errors of the weights in
+    the table are not included.
     """
     weights = _inflated(constants, gamma, rho)
     sizes = int(constants.C) + 1
@@ -238,7 +264,7 @@ def state_bounds(states, constants, alpha, gamma, rho):
             totals = bounds[i]
             totals[:] = common
             for j in range(states.start[i], states.start[i + 1]):
-                k = states.kind[j]
+                k = states.type_index[j]
                 size = int(states.plus[k] + states.minus[k])
                 for m in range(_QUANTITIES):
                     totals[m] += states.copies[j] * per_set[size, m]
@@ -248,15 +274,16 @@ def state_bounds(states, constants, alpha, gamma, rho):
 
 @kernel
 def group_bounds(neglected, constants, alpha, gamma, rho):
-    """Return, for each group, bounds (4,) of what leaving it out does, as ``state_bounds``."""
+    """Return bounds of the contribution of each group, (groups, 4), as in ``state_bounds``."""
     return weighted_bounds(neglected, constants, alpha, _inflated(constants, gamma, rho))
 
 
 @kernel
 def weighted_bounds(neglected, constants, alpha, weights):
-    """Return the same given upper bounds of |alpha| and of the attention weights.
+    """Return the bounds of ``group_bounds`` for a set of states.
 
-    ``weights`` bound Lambda, Gamma, Xi, |Lambda - Gamma|, |Gamma - Xi|; everything grows with them.
+    ``alpha`` is an upper bound of its modulus, and ``weights`` are upper bounds of Lambda, Gamma,
+    Xi, |Lambda - Gamma| and |Gamma - Xi|. The result increases with each of them.
     """
     C = constants.C
     bounds = np.zeros((neglected.mass.size, _QUANTITIES))

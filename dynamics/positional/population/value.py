@@ -1,4 +1,4 @@
-"""What one evaluation of the population expectation returns, whichever method computed it."""
+"""Results of one evaluation of the population expectation, the same for all methods."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,15 @@ from dynamics.positional.problem import State
 
 
 class Loss(NamedTuple):
-    """The loss at a state, and the absolute error of it and of each gradient entry."""
+    """Loss at a state.
+
+    Attributes
+    ----------
+    loss
+        ``E log(1 + e^{-F})``, nats.
+    bound
+        Absolute error of the loss and of each gradient entry.
+    """
 
     loss: float
     bound: float
@@ -17,7 +25,7 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Population risk and its gradient at a state, with the error they may carry.
+    """Population risk and its gradient at a state, with bounds of their errors.
 
     Attributes
     ----------
@@ -36,12 +44,11 @@ class Value:
     bounds
         The named parts whose sum is ``bound``.
     test_error_bound
-        The same for ``test_error``; what is undecided about the sign of F is inside.
+        Absolute error of ``test_error``, including images where the sign of F is undecided.
     loss_bound, gradient_bound, mean_sigmoid_bound
-        Absolute errors of the values of these names, entry by entry (``bound`` is the largest of
-        the first two).
+        Absolute errors of these values, per entry; ``bound`` is the maximum of the first two.
     ties_bound
-        The same for ``ties``; infinite where the method does not tell.
+        Absolute error of ``ties``; infinite if the method does not compute it.
     """
 
     loss: float
@@ -59,7 +66,7 @@ class Value:
 
 
 def require_finite(numbers: tuple[float, ...], state: State) -> None:
-    """Raise OverflowError with one clear sentence unless all numbers are finite."""
+    """Raise OverflowError unless all numbers computed at a state are finite."""
     if not all(math.isfinite(number) for number in numbers):
         raise OverflowError(
             f"the output F or its derivatives overflow at alpha = {state.alpha:.6g}, "

@@ -13,9 +13,9 @@ from dynamics.positional.samples.held_out import ErrorRate, HeldOut
 from dynamics.positional.samples.history import History, TrainingInterrupted, TrainingResult
 from dynamics.positional.samples.partitions import (
     association_gap,
-    at_random,
     contiguous,
     patch_association,
+    random_partition,
     set_of,
     squares,
 )
@@ -31,7 +31,6 @@ __all__ = [
     "TrainingInterrupted",
     "TrainingResult",
     "association_gap",
-    "at_random",
     "contiguous",
     "disagreement",
     "empirical_gradient",
@@ -39,6 +38,7 @@ __all__ = [
     "labelling_function",
     "patch_association",
     "random_feature",
+    "random_partition",
     "sample",
     "set_of",
     "squares",

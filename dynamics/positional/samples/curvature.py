@@ -13,14 +13,20 @@ from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import check_data
 from dynamics.positional.samples.gradient import softmax_rows, through_softmax
 
-_BLOCK_ENTRIES = 2**21  # of data worked on at a time
+_BLOCK_ENTRIES = 2**21  # entries of X per block
 _BLOCKS = ("both", "A", "v")
 
 
 class Stability(NamedTuple):
-    """Largest curvature, and the learning rate beyond which gradient descent is unstable.
+    """Stability limit of gradient descent.
 
-    ``learning_rate`` is ``2 (1 + momentum) / curvature``, infinite where no direction curves up.
+    Attributes
+    ----------
+    curvature
+        Largest eigenvalue of the Hessian.
+    learning_rate
+        Largest stable learning rate ``2 (1 + momentum) / curvature``; infinite if the curvature is
+        not positive.
     """
 
     curvature: float
@@ -36,12 +42,26 @@ def hessian_product(
     dA: np.ndarray,
     dv: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the derivative of the gradient of (E) along ``(dA, dv)``, exactly.
+    r"""Return the derivative of the gradient of (E) along ``(dA, dv)``.
 
-    The forward derivative, written with a dot, of every line of the gradient:
+    It is computed by forward differentiation, written with a dot, of every line of the gradient:
     :math:`\dot O = \kappa(\dot u S^\top + u\dot S^\top)`, :math:`\dot F=\sum_i\mathrm{act}'\dot
     O_i`, :math:`\dot W = -s(1-s)\dot F\,\mathrm{act}' + s\,\mathrm{act}''\dot O`, and so on. The
-    diagonals of ``dA`` and of the result are those of a fixed diagonal: zero.
+    diagonal of A is fixed: the diagonal of ``dA`` is ignored, that of the result is zero.
+
+    Parameters
+    ----------
+    problem, X, y
+        Constants, data (N, D, d) and labels (N,).
+    A, v
+        Attention scores (D, D) and value vector (d,).
+    dA, dv
+        Direction, (D, D) and (d,).
+
+    Returns
+    -------
+    tuple of ndarray
+        Derivatives of the gradient in A (D, D) and in v (d,).
     """
     N, D, d = X.shape
     p, nu, kappa, tau = problem.p, problem.nu, problem.kappa, problem.tau
@@ -57,11 +77,11 @@ def hessian_product(
         both = (rows @ weights.astype(X.dtype)).astype(float)
         u, du = (both[:, k].reshape(-1, D) * sign for k in (0, 1))
         O, dO = kappa * (u @ S.T), kappa * (du @ S.T + u @ dS.T)  # noqa: E741 - the paper's name
-        slope, bend = p * O ** (p - 1) + nu, p * (p - 1) * O ** (p - 2)
+        slope, second = p * O ** (p - 1) + nu, p * (p - 1) * O ** (p - 2)
         F = (O**p + nu * O).sum(axis=1)
         s = 0.5 - 0.5 * np.tanh(0.5 * F)  # 1 / (1 + e^F) without overflow
         ds = -s * (1.0 - s) * (slope * dO).sum(axis=1)
-        W, dW = s[:, None] * slope, ds[:, None] * slope + s[:, None] * bend * dO
+        W, dW = s[:, None] * slope, ds[:, None] * slope + s[:, None] * second * dO
         M += W.T @ u
         dM += dW.T @ u + W.T @ du
         dZ = (dW @ S + W @ dS) * sign
@@ -85,24 +105,28 @@ def stability(
     relative: tuple[float, float] = (1.0, 1.0),
     momentum: float = 0.0,
 ) -> Stability:
-    """Return the largest eigenvalue of the Hessian of (E) at (A, v) and the rate that it allows.
+    """Return the largest eigenvalue of the Hessian of (E) and the largest stable learning rate.
 
-    Found by Lanczos iteration on exact products with the Hessian.
+    The eigenvalue is computed by Lanczos iteration with exact Hessian-vector products.
 
     Parameters
     ----------
+    problem, X, y
+        Constants, data (N, D, d) and labels (N,).
+    A, v
+        Attention scores (D, D) and value vector (d,).
     block
         ``"A"`` (off-diagonal scores), ``"v"``, or ``"both"`` jointly.
     relative
-        Rates of A and of v as multiples of the learning rate asked for; the curvature is then that
-        in coordinates in which both move at the same rate.
+        Rates of A and of v as multiples of the returned learning rate. The curvature refers to
+        coordinates in which both have the same rate.
     momentum
         Heavy-ball momentum of the descent.
 
     Raises
     ------
     ParameterError
-        An argument outside its domain.
+        If an argument is outside its domain or F overflows.
     """
     y = np.asarray(y)
     check_data(problem, X, y)

@@ -1,4 +1,4 @@
-"""Samples of the distribution of Assumption 1, whole or reduced to what the model sees of them."""
+"""Samples of the distribution of Assumption 1, and their labelling function."""
 
 import math
 import os
@@ -16,7 +16,7 @@ from dynamics.positional.problem import Problem
 
 _SHARE_OF_MEMORY = 0.8
 _BLOCK_BYTES = 2**22
-_ROUNDINGS = 64  # units of rounding within which a coefficient of w* is known
+_ROUNDINGS = 64  # error of a coefficient of w* in machine epsilons
 
 
 def sample(
@@ -29,7 +29,7 @@ def sample(
     dtype: Any = np.float64,
     projected: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Draw N labelled data points of Assumption 1.
+    r"""Return N random labelled data points of Assumption 1.
 
     In the signal set, uniform among the L, :math:`X_j = y w^* + \xi_j`; every other patch has
     :math:`X_j = \delta_j w^* + \xi_j`, :math:`\delta_j = \pm 1` with probability q/2 each, else 0;
@@ -38,7 +38,7 @@ def sample(
     Parameters
     ----------
     problem, N, rng
-        Constants, number of samples, and the source of all randomness.
+        Constants, number of samples, and random generator.
     partition
         Sets, (L, C) patch indices; ``None`` means contiguous blocks.
     w_star
@@ -46,19 +46,21 @@ def sample(
     dtype
         ``float64`` or ``float32``.
     projected
-        ``False`` leaves the noise along w* in: ``N(0, sigma^2 I)``.
+        Whether the noise is orthogonal to w*; otherwise it is ``N(0, sigma^2 I)``.
 
     Returns
     -------
-    X, y
-        (N, D, d), and (N,) in {-1, +1}, both of type ``dtype``.
+    X : ndarray, shape (N, D, d)
+        Data, of type ``dtype``.
+    y : ndarray, shape (N,)
+        Labels in {-1, +1}, of type ``dtype``.
 
     Raises
     ------
     ParameterError
-        An argument outside its domain, or data that do not fit into the memory of this computer.
+        If an argument is outside its domain, or if the data exceed the memory of this computer.
     """
-    dtype = real_type(dtype)
+    dtype = real_dtype(dtype)
     N = integer("N", N, 1)
     w = feature(problem, w_star)
     partition = checked_partition(problem, partition)
@@ -83,7 +85,15 @@ def sample(
 def draw_coefficients(
     problem: Problem, N: int, rng: np.random.Generator, partition: NDArray[np.intp]
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """Return the coefficients of w* in every patch, (N, D), and the labels, (N,)."""
+    """Return random coefficients of w* in every patch, (N, D), and labels, (N,).
+
+    Parameters
+    ----------
+    problem, N, rng
+        Constants, number of samples, and random generator.
+    partition
+        Sets, (L, C) patch indices.
+    """
     y = (2 * rng.integers(0, 2, N) - 1).astype(np.int8)
     signal = rng.integers(0, problem.L, N)
     draws = rng.random((N, problem.D))
@@ -97,10 +107,21 @@ def draw_coefficients(
 def labelling_function(
     problem: Problem, X: np.ndarray, partition: Any = None, w_star: ArrayLike | None = None
 ) -> np.ndarray:
-    r"""Return the labelling function of every sample, (N,).
+    r"""Return the labelling function f* of Assumption 1 for every sample, (N,).
 
-    :math:`f^*(X)=\sum_\ell\mathrm{Threshold}_{0.9C}(\sum_{i\in S_\ell}\langle w^*,X_i\rangle)`; the
-    threshold keeps a sum beyond 0.9 C and drops the rest.
+    :math:`f^*(X)=\sum_\ell\mathrm{Threshold}_{0.9C}(\sum_{i\in S_\ell}\langle w^*,X_i\rangle)`,
+    where the threshold function replaces sums of modulus at most 0.9 C by 0.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    X
+        Data (N, D, d).
+    partition
+        Sets, (L, C) patch indices; ``None`` means contiguous blocks.
+    w_star
+        Feature, a unit vector (d,); ``None`` means the first unit vector.
     """
     w = feature(problem, w_star)
     check_data(problem, X)
@@ -111,41 +132,41 @@ def labelling_function(
 def labels_of_coefficients(
     problem: Problem, coefficients: np.ndarray, partition: NDArray[np.intp]
 ) -> np.ndarray:
-    """Return f* from the coefficients of w*, (N, D) to (N,); 0 where it is 0 up to rounding."""
+    """Return f* (N,) from the coefficients of w* (N, D); values within rounding of 0 are 0."""
     sums = coefficients[:, partition].sum(axis=2, dtype=np.float64)
     exact = np.issubdtype(coefficients.dtype, np.integer)
     rounding = 0.0 if exact else problem.C * _ROUNDINGS * float(np.finfo(coefficients.dtype).eps)
-    visible = np.where(np.abs(sums) > threshold(problem.C) + rounding, sums, 0.0)
-    total = visible.sum(axis=1)
+    counted = np.where(np.abs(sums) > threshold(problem.C) + rounding, sums, 0.0)
+    total = counted.sum(axis=1)
     return np.asarray(np.where(np.abs(total) <= problem.L * rounding, 0.0, total))
 
 
 def disagreement(problem: Problem, X: np.ndarray, y: np.ndarray) -> float:
-    """Return the fraction of samples with ``y f*(X) <= 0``."""
+    """Return the fraction of samples with ``y f*(X) <= 0``, for contiguous sets."""
     return float(np.mean(labelling_function(problem, X) * y <= 0.0))
 
 
 def feature(problem: Problem, w_star: ArrayLike | None) -> np.ndarray:
-    """Return w* as a checked unit vector (d,), the first unit vector if ``None``."""
+    """Return w* as a validated unit vector (d,); ``None`` means the first unit vector."""
     if w_star is None:
         return np.eye(1, problem.dimension)[0]
     return unit_vector("w_star", w_star, problem.dimension)
 
 
 def random_feature(problem: Problem, rng: np.random.Generator) -> np.ndarray:
-    """Return a uniform unit vector, (d,)."""
+    """Return a uniformly distributed unit vector, (d,)."""
     w = rng.standard_normal(problem.dimension)
     w /= np.linalg.norm(w)
     return np.asarray(w / np.linalg.norm(w))
 
 
 def check_data(problem: Problem, X: np.ndarray, y: np.ndarray | None = None) -> None:
-    """Refuse data of the wrong shape or type, or labels other than -1 and +1."""
+    """Raise ParameterError for data of the wrong shape or type, and for labels not -1 or +1."""
     ok = isinstance(X, np.ndarray) and X.dtype in (np.float64, np.float32)
     if not ok:
-        kind = getattr(X, "dtype", type(X).__name__)
+        dtype = getattr(X, "dtype", type(X).__name__)
         raise ParameterError(
-            f"X of type {kind} is not allowed: X must be a float64 or float32 array"
+            f"X of type {dtype} is not allowed: X must be a float64 or float32 array"
         )
     shape = (problem.D, problem.dimension)
     require(
@@ -158,22 +179,22 @@ def check_data(problem: Problem, X: np.ndarray, y: np.ndarray | None = None) -> 
         y = np.asarray(y)
         require(y.shape == X.shape[:1], "the shape of y", y.shape, f"({X.shape[0]},)")
         if not np.all((y == 1) | (y == -1)):
-            raise ParameterError("y is not allowed: y must hold labels -1 and +1 only")
+            raise ParameterError("y is not allowed: all labels must be -1 or +1")
 
 
-def real_type(dtype: Any) -> np.dtype[Any]:
-    """Return float64 or float32 as a NumPy type, or refuse."""
+def real_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return float64 or float32 as a NumPy type; raise ParameterError for other types."""
     try:
-        kind = np.dtype(dtype)
+        result = np.dtype(dtype)
     except TypeError:
-        kind = None
-    require(kind in (np.float64, np.float32), "dtype", dtype, "float64 or float32")
-    assert kind is not None
-    return kind
+        result = None
+    require(result in (np.float64, np.float32), "dtype", dtype, "float64 or float32")
+    assert result is not None
+    return result
 
 
 def physical_memory() -> int:
-    """Return the bytes of memory of this computer (a large number where it does not tell)."""
+    """Return the physical memory in bytes, or 2**63 if it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -181,16 +202,16 @@ def physical_memory() -> int:
 
 
 def fits_into_memory(needed: int) -> bool:
-    """Return whether arrays of so many bytes leave a fifth of the physical memory free."""
+    """Return whether arrays of ``needed`` bytes leave a fifth of the physical memory free."""
     return needed <= _SHARE_OF_MEMORY * physical_memory()
 
 
 def require_memory(name: str, value: Any, needed: int) -> None:
-    """Refuse an array that would not leave a fifth of the physical memory free."""
+    """Raise ParameterError unless ``needed`` bytes leave a fifth of the physical memory free."""
     if not fits_into_memory(needed):
         memory = physical_memory()
         raise ParameterError(
             f"{name} = {value} is not allowed: the data take {needed / 2**30:.1f} GiB of the "
-            f"{memory / 2**30:.1f} GiB of memory here, and at most "
+            f"{memory / 2**30:.1f} GiB of memory of this computer, and at most "
             f"{_SHARE_OF_MEMORY * memory / 2**30:.1f} GiB may be used"
         )

@@ -1,8 +1,7 @@
 r"""Descent on (E) in the positional encodings: ``A = P^T P`` with P trained (Definition 2.2).
 
-Simplification 3.1 trains A itself. Here the scores are the Gram matrix of the encodings, P (m, D),
-diagonal and all, so that A stays symmetric and positive semidefinite and every entry moves with its
-row and its column.
+Simplification 3.1 trains A itself. Here the scores, including the diagonal, are the Gram matrix of
+the encodings P (m, D), so that A is symmetric and positive semidefinite.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from dynamics.positional.samples.gradient import EmpiricalRisk
 
 
 class EncodingsGradient(NamedTuple):
-    """Empirical risk, its gradient in P (m, D) and in v (d,)."""
+    """Empirical risk, and its gradients in P (m, D) and in v (d,)."""
 
     loss: float
     dP: np.ndarray
@@ -26,9 +25,14 @@ class EncodingsGradient(NamedTuple):
 
 
 class EncodingsResult(NamedTuple):
-    """Encodings (m, D) and value vector (d,) at the end, and at every step the scores and v.
+    """Result of descent in the encodings.
 
-    ``A`` (steps + 1, D, D), ``v_path`` (steps + 1, d), ``loss`` (steps + 1,).
+    Attributes
+    ----------
+    P, v
+        Encodings (m, D) and value vector (d,) at the end.
+    A, v_path, loss
+        Scores (steps + 1, D, D), value vectors (steps + 1, d) and losses (steps + 1,) at all steps.
     """
 
     P: np.ndarray
@@ -41,15 +45,24 @@ class EncodingsResult(NamedTuple):
 def initial_encodings(
     problem: Problem, rng: np.random.Generator, m: int | None = None
 ) -> np.ndarray:
-    r"""Draw P (m, D), entries :math:`\mathcal N(0,\sigma_A/m)`; ``m`` is D unless given.
+    r"""Return random encodings P (m, D) with entries :math:`\mathcal N(0,\sigma_A/m)`.
 
-    The draw below Parametrization 3.1: ``A_ii = |p_i|^2`` is about ``sigma_A = beta`` and ``A_ij``
-    of size ``sigma_A / sqrt(m)``.
+    This is the distribution below Parametrization 3.1: ``A_ii = |p_i|^2`` is about
+    ``sigma_A = beta``, and ``A_ij`` is of the order ``sigma_A / sqrt(m)``.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    rng
+        Random generator.
+    m
+        Dimension of the encodings; ``None`` means D.
 
     Raises
     ------
     ParameterError
-        If beta is negative, which no Gram matrix has on its diagonal, or m no positive integer.
+        If beta is negative, because A is a Gram matrix, or if m is not a positive integer.
     """
     require(problem.beta >= 0.0, "beta", problem.beta, "at least 0 for a Gram matrix")
     m = problem.D if m is None else integer("m", m, 1)
@@ -62,8 +75,8 @@ def encodings_gradient(risk: EmpiricalRisk, P: ArrayLike, v: ArrayLike) -> Encod
     .. math:: \frac{\partial\hat{\mathcal L}}{\partial P} = P\,(G + G^\top),\qquad
        G_{ij} = \frac{\partial\hat{\mathcal L}}{\partial A_{ij}}
 
-    with the diagonal of G. A softmax does not see a shift of its row, so that every row of G sums
-    to 0: the diagonal is minus the sum of the rest.
+    with the diagonal of G included. The softmax does not change when a constant is added to a row,
+    so that every row of G sums to 0. This determines the diagonal.
 
     Parameters
     ----------
@@ -92,14 +105,29 @@ def train_encodings(
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> EncodingsResult:
-    """Run full-batch gradient descent on (E) in P and v from ``initial = (P, v)``.
+    """Run full-batch gradient descent on (E) in the encodings P and in v.
+
+    Parameters
+    ----------
+    problem, X, y
+        Constants, data (N, D, d) and labels (N,).
+    initial
+        Initial encodings (m, D) and value vector (d,).
+    learning_rate_P, learning_rate_v
+        Learning rates of P and of v.
+    steps
+        Number of steps.
+    threads
+        Largest number of threads; the result does not depend on it.
+    progress
+        Called with the completed fraction at each step.
 
     Raises
     ------
     ParameterError
-        An argument outside its domain.
+        If an argument is outside its domain.
     FloatingPointError
-        If the run diverges; the message names the step.
+        If the run diverges; the message contains the step.
     """
     for name, rate in (("learning_rate_P", learning_rate_P), ("learning_rate_v", learning_rate_v)):
         require(finite(name, rate) > 0.0, name, rate, "greater than 0")
@@ -112,7 +140,9 @@ def train_encodings(
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = encodings_gradient(risk, P, v)
         if not all(bool(np.isfinite(part).all()) for part in gradient):
-            raise FloatingPointError(f"descent in P diverged at step {step}: lower its rates")
+            raise FloatingPointError(
+                f"descent in P diverged at step {step}: use smaller learning rates"
+            )
         scores.append(P.T @ P)
         values.append(v)
         losses.append(gradient.loss)

@@ -13,11 +13,16 @@ from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import feature
 from dynamics.positional.samples.gradient import EmpiricalRisk
 from dynamics.positional.samples.held_out import HeldOut
-from dynamics.positional.samples.history import History, TrainingInterrupted, TrainingResult, Watch
+from dynamics.positional.samples.history import (
+    History,
+    Recorder,
+    TrainingInterrupted,
+    TrainingResult,
+)
 from dynamics.positional.samples.partitions import set_of
-from dynamics.positional.samples.training import start_of
+from dynamics.positional.samples.training import resolve_initial
 
-#: Largest number of unknowns: beyond, the dense Jacobian costs more than descent.
+#: Largest number of unknowns; the dense Jacobian of larger problems is slower than descent.
 MAX_UNKNOWNS = 2000
 
 
@@ -45,22 +50,32 @@ def train_by_flow(
 
     .. math:: \dot A=-\nabla_A\hat{\mathcal L}(A,v),\qquad \dot v=-\nabla_v\hat{\mathcal L}(A,v)
 
-    The limit of `train` as its one learning rate vanishes; ``horizon`` is learning rate x steps.
-    The diagonal of A stays. With ``kappa = D`` the equation is stiff (v is fast, A is slow), and an
-    implicit method with a Jacobian by differences takes the place of very many steps of descent.
-    Arguments as in `train`; ``method``, ``rtol`` and ``atol`` as in `gradient_flow`.
+    This is the limit of `train` for a vanishing learning rate. The diagonal of A is constant. With
+    ``kappa = D`` the equation is stiff (v is fast, A is slow): an implicit method with a Jacobian
+    by finite differences replaces very many steps of descent.
+
+    Parameters
+    ----------
+    horizon
+        End of the integration, positive; it corresponds to learning rate x steps.
+    method, rtol, atol
+        Solver and tolerances, as in `gradient_flow`.
+    problem, X, y, rng, omega, initial, w_star, partition, held_out, records, keep_states
+        As in `train`.
+    progress, threads
+        As in `train`.
 
     Returns
     -------
     TrainingResult
-        Its history holds steps of the integrator, at most ``records`` of them.
+        Its history contains at most ``records`` steps of the integrator.
 
     Raises
     ------
     ParameterError
-        An argument outside its domain, or more than `MAX_UNKNOWNS` unknowns.
+        If an argument is outside its domain, or if there are more than `MAX_UNKNOWNS` unknowns.
     TrainingInterrupted
-        On Ctrl-C (a KeyboardInterrupt); its ``result`` holds what was computed.
+        On Ctrl-C (a KeyboardInterrupt); its ``result`` contains the completed steps.
     """
     horizon = finite("horizon", horizon)
     require(horizon > 0.0, "horizon", horizon, "greater than 0")
@@ -71,8 +86,8 @@ def train_by_flow(
     require(
         unknowns <= MAX_UNKNOWNS, "D (D - 1) + d", unknowns, f"at most {MAX_UNKNOWNS} for a flow"
     )
-    start_A, start_v = start_of(problem, rng, omega, initial)
-    watch = Watch(problem, feature(problem, w_star), set_of(problem, partition), held_out)
+    start_A, start_v = resolve_initial(problem, rng, omega, initial)
+    recorder = Recorder(problem, feature(problem, w_star), set_of(problem, partition), held_out)
     risk = EmpiricalRisk(problem, X, y, threads=threads)
     off = ~np.eye(D, dtype=bool)
 
@@ -85,15 +100,15 @@ def train_by_flow(
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = risk.gradient(*unpack(point))
         if not gradient.finite:
-            raise OverflowError("the output F overflowed on the way")
+            raise OverflowError("the output F overflowed during the integration")
         return -np.concatenate([gradient.dv, gradient.dA[off]])
 
-    def wrap(path: Path) -> TrainingResult:
-        kept = thinned(len(path.times), records)
-        states = [unpack(path.points[k]) for k in kept]
+    def as_result(path: Path) -> TrainingResult:
+        indices = thinned(len(path.times), records)
+        states = [unpack(path.points[k]) for k in indices]
         rows = [
-            watch.row(int(k), path.times[k], risk.gradient(*state).loss, *state)
-            for k, state in zip(kept, states)
+            recorder.row(int(k), path.times[k], risk.gradient(*state).loss, *state)
+            for k, state in zip(indices, states)
         ]
         settings = {"method": method, "rtol": rtol, "atol": atol, "horizon": horizon}
         settings |= {"samples": risk.N, "dtype": str(X.dtype)}
@@ -113,5 +128,5 @@ def train_by_flow(
             velocity, None, begin, horizon, method=method, rtol=rtol, atol=atol, progress=progress
         )
     except PathInterrupted as interrupt:
-        raise TrainingInterrupted(wrap(interrupt.path)) from None
-    return wrap(path)
+        raise TrainingInterrupted(as_result(interrupt.path)) from None
+    return as_result(path)

@@ -1,4 +1,4 @@
-"""Empirical risk (E) and its exact gradient, the data read from memory once per evaluation."""
+"""Empirical risk (E) and its exact gradient. Each evaluation reads the data from memory once."""
 
 import itertools
 import math
@@ -21,19 +21,21 @@ from dynamics.positional.samples.kernels import (
     sums_at_fixed_value,
     sums_over_samples,
 )
-from dynamics.positional.samples.tiles import fresh, lanes
+from dynamics.positional.samples.tiles import unique_entries, vector_size
 
-_BLOCK_BYTES = 2**18  # of data that stay in the cache of one core between their two uses
-_CACHED_BYTES = 2**23  # of data that may stay in the last cache between evaluations
-_GROUP = 64  # samples whose products u, w are kept before they enter the D x D sum
-_CHUNKS = 16  # tasks shared out among threads, at most: fixed by the sizes of the data alone,
-_FEW_CHUNKS = 4  # so that no sum depends on the number of threads
-_SERIAL = 2**18  # entries of X below which there is one chunk
-_STRETCH = 2**25  # entries of X that one call looks at, some 20 ms, if it takes many steps
-_LARGE = 2**20  # entries of X below which a wait for a busy processor would cost too much
+_BLOCK_BYTES = 2**18  # block of data that stays in the cache of one core between its two uses
+_CACHED_BYTES = 2**23  # smaller data may stay in the last-level cache between evaluations
+_GROUP = 64  # samples whose products u, w are stored before they enter the D x D sum
+# Largest numbers of chunks. They depend on the size of the data alone, so that no sum depends on
+# the number of threads.
+_CHUNKS = 16
+_FEW_CHUNKS = 4
+_SERIAL = 2**18  # smaller X (number of entries) are one chunk
+_STEPS_SIZE = 2**25  # entries of X that one call with many steps reads, some 20 ms
+_LARGE = 2**20  # smaller X (number of entries) use no threads while processors are busy
 
 
-#: What the gradient in A is a view of where A is fixed: D^2 zeros need neither memory nor a look.
+#: Base of the gradient in A if A is fixed: a read-only view instead of D^2 zeros.
 _ZERO = np.zeros(())
 
 #: One chunk of samples: its index, first and last sample, and the losses of all chunks.
@@ -41,7 +43,17 @@ Task: TypeAlias = tuple[int, int, int, np.ndarray]
 
 
 class Gradient(NamedTuple):
-    """Empirical risk, its gradient in A (D, D) with zero diagonal, and in v (d,)."""
+    """Empirical risk and its gradient.
+
+    Attributes
+    ----------
+    loss
+        Empirical risk.
+    dA
+        Gradient in A, (D, D), with zero diagonal.
+    dv
+        Gradient in v, (d,).
+    """
 
     loss: float
     dA: np.ndarray
@@ -49,7 +61,7 @@ class Gradient(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether nothing overflowed."""
+        """Whether all numbers are finite."""
         return (
             math.isfinite(self.loss)
             and bool(np.isfinite(self.dv).all())
@@ -58,20 +70,25 @@ class Gradient(NamedTuple):
 
 
 class EmpiricalRisk:
-    r"""The risk of problem (E) on fixed data, for repeated evaluation.
+    r"""Empirical risk (E) of fixed data, for repeated evaluation.
 
     .. math:: \hat{\mathcal L}(A,v) = \frac1N\sum_n\log(1+e^{-y_nF(X_n)}),\qquad
        F(X)=\sum_i\mathrm{act}\Big(\kappa\sum_jS_{ij}\langle v,X_j\rangle\Big)
 
-    F is odd, so that the label multiplies the projections ``<v, X_j>``. Data in single precision
-    are worked on in single precision within a block of samples and summed in double.
+    F is odd, so that the label multiplies the projections ``<v, X_j>``. For data in single
+    precision, a block of samples is processed in single precision and added up in double precision.
 
     Parameters
     ----------
     problem, X, y
         Constants; data (N, D, d) of type float64 or float32; labels (N,) in {-1, +1}.
     threads
-        At most so many threads; ``None`` means all processors. The result does not depend on it.
+        Largest number of threads; ``None`` means all processors. The result does not depend on it.
+
+    Raises
+    ------
+    ParameterError
+        If shapes, types or labels are invalid.
     """
 
     def __init__(
@@ -84,12 +101,12 @@ class EmpiricalRisk:
         self.y = labels.astype(X.dtype)
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self.threads = available if threads is None else integer("threads", threads, 1)
-        D, d, filled = problem.D, problem.dimension, lanes(X.dtype)
-        self.wide = -(-D // filled) * filled
-        self.fresh = fresh(d, X.dtype)
+        D, d, size = problem.D, problem.dimension, vector_size(X.dtype)
+        self.wide = -(-D // size) * size
+        self.unique = unique_entries(d, X.dtype)
         self.rows = self.X.reshape(self.N * D, d)
-        if d < filled:  # such rows are few numbers, and are copied
-            self.rows = np.zeros((self.N * D, filled), X.dtype)
+        if d < size:  # rows shorter than a vector are copied and padded
+            self.rows = np.zeros((self.N * D, size), X.dtype)
             self.rows[:, :d] = self.X.reshape(self.N * D, d)
         sample_bytes = X.itemsize * D * d
         self.block = int(min(_GROUP, max(4, _BLOCK_BYTES // sample_bytes // 4 * 4)))
@@ -100,53 +117,59 @@ class EmpiricalRisk:
         self.chunks = [(a, min(a + length, self.N)) for a in range(0, self.N, length)]
 
     def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
-        """Return loss and gradient; infinities and nan where F overflows."""
+        """Return loss and gradient, which are not finite if F overflows.
+
+        Parameters
+        ----------
+        A, v
+            Attention scores (D, D) and value vector (d,), both float64.
+        """
         problem = self.problem
         D = problem.D
         S = softmax_rows(A / problem.tau)
-        weights, scaled = self.widened(S), self.widened(problem.kappa * S.T)
-        value = self.spread(v)
+        weights, scaled = self.padded(S), self.padded(problem.kappa * S.T)
+        value = self.packed(v)
         G, M = np.zeros((len(self.chunks), value.size)), np.zeros((len(self.chunks), D, self.wide))
 
         def work(tasks: Iterator[Task]) -> None:
             scratch = self.scratch(4)
             for index, first, last, loss in tasks:
                 model = self.rows, self.y, value, weights, scaled, problem.p, problem.nu
-                share = first, last, self.block, self.group
+                samples = first, last, self.block, self.group
                 loss[index] = sums_over_samples(
-                    *model, *share, *scratch, G[index], M[index], self.ahead
+                    *model, *samples, *scratch, G[index], M[index], self.ahead
                 )
 
-        loss = self.shared(work)
+        loss = self.run_tasks(work)
         factor = -problem.kappa / self.N
         dA = through_softmax(S, factor * M.sum(axis=0)[:, :D], problem.tau)
-        return Gradient(loss, dA, factor * G.sum(axis=0)[self.fresh])
+        return Gradient(loss, dA, factor * G.sum(axis=0)[self.unique])
 
-    def widened(self, matrix: np.ndarray) -> np.ndarray:
-        """Return a matrix of D columns with rows of whole vectors, in the precision of the data."""
+    def padded(self, matrix: np.ndarray) -> np.ndarray:
+        """Return a matrix of D columns, padded to whole vectors, in the precision of the data."""
         wide = np.zeros((len(matrix), self.wide), self.X.dtype)
         wide[:, : self.problem.D] = matrix
         return wide
 
-    def spread(self, v: np.ndarray) -> np.ndarray:
-        """Return v as it meets the vectors that cover a row of the data, no entry twice."""
-        value = np.zeros(self.fresh.size, self.X.dtype)
-        value[self.fresh] = v
+    def packed(self, v: np.ndarray) -> np.ndarray:
+        """Return v in the vectors that cover a row of the data, with zeros at repeated entries."""
+        value = np.zeros(self.unique.size, self.X.dtype)
+        value[self.unique] = v
         return value
 
     def scratch(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return working memory of the kernels."""
-        height = max(self.group, lanes(self.X.dtype))
+        """Return ``number`` scratch matrices and a scratch vector for the kernels."""
+        height = max(self.group, vector_size(self.X.dtype))
         flat = np.ones(self.block * self.problem.D + self.wide + height, self.X.dtype)
         return np.zeros((number, height, self.wide), self.X.dtype), flat
 
-    def shared(self, work: Callable[[Iterator[Task]], None]) -> float:
-        """Share the samples out among threads, chunk by chunk; return the mean loss."""
+    def run_tasks(self, work: Callable[[Iterator[Task]], None]) -> float:
+        """Process all chunks of samples in parallel threads; return the mean loss."""
         loss = np.zeros(len(self.chunks))
-        waiting = itertools.count()  # next() on it is atomic: every chunk is taken once
+        counter = itertools.count()  # next() is atomic, so that each chunk is processed once
 
         def tasks() -> Iterator[Task]:
-            while (index := next(waiting)) < len(self.chunks):
+            while (index := next(counter)) < len(self.chunks):
                 yield index, *self.chunks[index], loss
 
         helpers = min(self.threads, len(self.chunks)) - 1
@@ -163,10 +186,17 @@ class EmpiricalRisk:
 
 
 class FixedScores:
-    """The risk as a function of v alone, A being fixed: ``S X`` is computed once, as (N, D, d).
+    """Empirical risk as a function of v for fixed A; ``S X`` (N, D, d) is computed once.
 
-    Few samples are one chunk, whose step takes less than a call from Python: many steps are one
-    call of a kernel, `descend` (200 with four samples at D = 32 take 1.4 ms, 2.5 one by one).
+    With few samples a step is faster than a function call from Python. `descend` takes many steps
+    in one call: 200 steps with four samples at D = 32 take 1.4 ms instead of 2.5 ms.
+
+    Parameters
+    ----------
+    risk
+        Empirical risk.
+    A
+        Attention scores (D, D).
     """
 
     def __init__(self, risk: EmpiricalRisk, A: np.ndarray) -> None:
@@ -174,18 +204,18 @@ class FixedScores:
         S = softmax_rows(A / risk.problem.tau).astype(risk.X.dtype)
         rows = risk.rows.reshape(risk.N, risk.problem.D, -1)
         self._mixed = np.matmul(S, rows).reshape(risk.rows.shape)
-        self._still = np.broadcast_to(_ZERO, A.shape)
-        self._entries = np.flatnonzero(risk.fresh)
-        self._value = np.zeros(risk.fresh.size, risk.X.dtype)
-        self._kept = risk.scratch(3) if len(risk.chunks) == 1 else None
+        self._dA = np.broadcast_to(_ZERO, A.shape)
+        self._entries = np.flatnonzero(risk.unique)
+        self._value = np.zeros(risk.unique.size, risk.X.dtype)
+        self._scratch = risk.scratch(3) if len(risk.chunks) == 1 else None
 
     def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
-        """Return loss and gradient in v; A is not looked at, and its gradient cannot be written."""
+        """Return loss and gradient in v. A is ignored; its gradient is zero and read-only."""
         risk = self.risk
         self._value[self._entries] = v
         G = np.zeros((len(risk.chunks), self._value.size))
-        if self._kept is not None:
-            loss = self._sums(*risk.chunks[0], self._kept, G[0]) / risk.N
+        if self._scratch is not None:
+            loss = self._sums(*risk.chunks[0], self._scratch, G[0]) / risk.N
         else:
 
             def work(tasks: Iterator[Task]) -> None:
@@ -193,14 +223,14 @@ class FixedScores:
                 for index, first, last, losses in tasks:
                     losses[index] = self._sums(first, last, scratch, G[index])
 
-            loss = risk.shared(work)
+            loss = risk.run_tasks(work)
         dv = -risk.problem.kappa / risk.N * G.sum(axis=0)[self._entries]
-        return Gradient(loss, self._still, dv)
+        return Gradient(loss, self._dA, dv)
 
     @property
-    def one_chunk(self) -> bool:
-        """Whether there is no work to share among threads."""
-        return self._kept is not None
+    def is_single_chunk(self) -> bool:
+        """Whether the samples are one chunk, so that :meth:`descend` can be used."""
+        return self._scratch is not None
 
     def descend(
         self,
@@ -210,17 +240,32 @@ class FixedScores:
         before: tuple[float, float],
         most: int,
     ) -> tuple[np.ndarray, np.ndarray, int, float, float]:
-        """Return v and its momentum after steps of descent, how many, the last loss and the rise.
+        """Take several steps of gradient descent in v in one call.
 
-        ``rates`` are the share of the momentum kept and the learning rate, ``before`` is the loss
-        before the steps and the largest relative rise so far. There are ``most`` steps, a few tens
-        of milliseconds at most, and none whose loss or gradient is not finite.
+        The number of steps is limited such that a call takes a few tens of milliseconds. It ends
+        before a step with a loss or gradient that is not finite.
+
+        Parameters
+        ----------
+        v, momentum
+            Value vector (d,) and its momentum (d,).
+        rates
+            Momentum coefficient and learning rate.
+        before
+            Loss of the previous step, and the largest relative rise of the loss so far.
+        most
+            Largest number of steps.
+
+        Returns
+        -------
+        tuple
+            v, momentum, number of steps, last loss and largest relative rise.
         """
-        assert self._kept is not None
+        assert self._scratch is not None
         risk, problem = self.risk, self.risk.problem
         state = np.stack([v, momentum])
         model = self._mixed, risk.y, risk.X.dtype.type(problem.kappa), problem.p, problem.nu
-        scratch = *self._kept, self._entries, self._value
+        scratch = *self._scratch, self._entries, self._value
         scaled_rates = (*rates, -problem.kappa / risk.N)
         steps, loss, rise = descend_at_fixed_scores(
             *model,
@@ -229,14 +274,14 @@ class FixedScores:
             state,
             scaled_rates,
             before,
-            min(most, 1 + _STRETCH // risk.X.size),
+            min(most, 1 + _STEPS_SIZE // risk.X.size),
         )
         return state[0], state[1], int(steps), float(loss), float(rise)
 
     def _sums(
         self, first: int, last: int, scratch: tuple[np.ndarray, np.ndarray], G: np.ndarray
     ) -> float:
-        """Return the loss of some samples and add their part of the gradient to ``G``."""
+        """Return the loss of samples first .. last and add their part of the gradient to ``G``."""
         risk, problem = self.risk, self.risk.problem
         return float(
             sums_at_fixed_scores(
@@ -257,17 +302,25 @@ class FixedScores:
 
 
 class FixedValue:
-    """The risk as a function of A alone, v being fixed: ``y X v`` is computed once, as (N, D)."""
+    """Empirical risk as a function of A for fixed v; ``y X v`` (N, D) is computed once.
+
+    Parameters
+    ----------
+    risk
+        Empirical risk.
+    v
+        Value vector (d,).
+    """
 
     def __init__(self, risk: EmpiricalRisk, v: np.ndarray) -> None:
         self.risk = risk
-        self._projected = risk.widened((risk.X @ v.astype(risk.X.dtype)) * risk.y[:, None])
+        self._projected = risk.padded((risk.X @ v.astype(risk.X.dtype)) * risk.y[:, None])
 
     def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
-        """Return loss and gradient in A; v is not looked at."""
+        """Return loss and gradient in A. v is ignored; its gradient is zero."""
         risk, problem = self.risk, self.risk.problem
         S = softmax_rows(A / problem.tau)
-        scaled = risk.widened(problem.kappa * S.T)
+        scaled = risk.padded(problem.kappa * S.T)
         M = np.zeros((len(risk.chunks), problem.D, risk.wide))
 
         def work(tasks: Iterator[Task]) -> None:
@@ -277,7 +330,7 @@ class FixedValue:
                     self._projected, scaled, problem.p, problem.nu, first, last, *scratch, M[index]
                 )
 
-        loss = risk.shared(work)
+        loss = risk.run_tasks(work)
         factor = -problem.kappa / risk.N
         dA = through_softmax(S, factor * M.sum(axis=0)[:, : problem.D], problem.tau)
         return Gradient(loss, dA, np.zeros_like(v))
@@ -298,17 +351,17 @@ def empirical_gradient(
     problem, X, y
         Constants; data (N, D, d), float64 or float32; labels (N,) in {-1, +1}.
     A, v
-        Attention scores (D, D), used as given (diagonal too), and value vector (d,).
+        Attention scores (D, D), including the diagonal, and value vector (d,).
 
     Returns
     -------
-    loss, dA, dv
-        A float, (D, D) with zero diagonal (the diagonal is not trained), and (d,).
+    Gradient
+        Loss, gradient in A (D, D) with zero diagonal (it is not trained), and gradient in v (d,).
 
     Raises
     ------
     ParameterError
-        One sentence on the argument at fault.
+        If an argument is invalid.
     """
     A = real_array("A", A, (problem.D, problem.D))
     v = real_array("v", v, (problem.dimension,))
@@ -316,20 +369,23 @@ def empirical_gradient(
 
 
 def softmax_rows(scores: np.ndarray) -> np.ndarray:
-    """Return the softmax of each row."""
+    """Return the softmax of each row of a matrix."""
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def through_softmax(S: np.ndarray, dS: np.ndarray, tau: float) -> np.ndarray:
-    """Return the gradient in A from the one in ``S = softmax(A / tau)``, with zero diagonal."""
+    """Return the gradient in A (D, D), with zero diagonal.
+
+    ``dS`` is the gradient in ``S = softmax(A / tau)``.
+    """
     dA = (S / tau) * (dS - (S * dS).sum(axis=1, keepdims=True))
     np.fill_diagonal(dA, 0.0)
     return np.asarray(dA)
 
 
 def _busy() -> bool:
-    """Return whether other programs keep the processors busy (or the system does not tell)."""
+    """Return whether other programs use all processors, or whether this is unknown."""
     try:
         return os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5
     except (AttributeError, OSError):
@@ -338,5 +394,5 @@ def _busy() -> bool:
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Return the threads of this process (a forked one starts its own)."""
+    """Return the thread pool of a process, given its id: forked processes need their own."""
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="samples")

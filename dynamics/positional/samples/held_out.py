@@ -1,4 +1,4 @@
-"""Test error of a model on fresh samples, from scalar projections instead of d-dimensional data."""
+"""Test error of a model on held-out samples, computed from scalar projections of the patches."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -18,12 +18,24 @@ from dynamics.positional.samples.data import (
 from dynamics.positional.samples.gradient import softmax_rows
 
 _BLOCK = 4096
-_KEPT_BYTES = 2**28
+_STORED_BYTES = 2**28
 _ROUNDING = 64 * np.finfo(float).eps
 
 
 class ErrorRate(NamedTuple):
-    """``P[y F <= 0]``, the part of it with F = 0, ``P[f* F <= 0]``, and three standard errors."""
+    """Error rates of a model on held-out samples.
+
+    Attributes
+    ----------
+    error
+        Fraction with ``y F <= 0``.
+    ties
+        Fraction with ``F = 0``, contained in ``error``.
+    disagreement
+        Fraction with ``f* F <= 0``.
+    bound
+        Three standard errors of ``error``.
+    """
 
     error: float
     ties: float
@@ -32,19 +44,19 @@ class ErrorRate(NamedTuple):
 
 
 class HeldOut:
-    r"""Fresh samples on which a model (A, v) is tested, the same ones at every call.
+    r"""Held-out samples for the test error of a model (A, v), the same ones at every call.
 
-    The model sees of a patch only :math:`\langle v, X_j\rangle = v_0 s_j + |v_\perp|\sigma g_j`
-    with :math:`v_0=\langle v,w^*\rangle`, ``s_j`` the coefficient of w* and ``g_j`` standard
-    normal, and nothing else is drawn. F is odd, so that y = +1. Sets that do not fit into a
-    quarter of a gibibyte are drawn again, block by block, at every call.
+    The model depends on a patch through :math:`\langle v, X_j\rangle = v_0 s_j +
+    |v_\perp|\sigma g_j` with :math:`v_0=\langle v,w^*\rangle`, ``s_j`` the coefficient of w* and
+    ``g_j`` standard normal. Only ``s_j`` and ``g_j`` are sampled. F is odd, so that y = +1 is
+    enough. Samples above 256 MiB are generated again, block by block, at every call.
 
     Parameters
     ----------
     problem, samples, seed, partition
         Constants, number of samples, seed, and sets (L, C), ``None`` for contiguous blocks.
     projected
-        ``False`` leaves the noise along w* in, as in `sample`.
+        Whether the noise is orthogonal to w*, as in `sample`.
     """
 
     def __init__(
@@ -59,25 +71,32 @@ class HeldOut:
         self.problem, self.projected = problem, projected
         self.samples, self.seed = integer("samples", samples, 1), integer("seed", seed, 0)
         self.partition = checked_partition(problem, partition)
-        keep = 17 * self.samples * problem.D <= _KEPT_BYTES
-        self._kept = list(self._draw()) if keep else None
+        store = 17 * self.samples * problem.D <= _STORED_BYTES
+        self._blocks = list(self._generate()) if store else None
 
-    def _draw(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield coefficients of w*, standard normals across it, and f*, by blocks."""
+    def _generate(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield coefficients of w*, standard normals orthogonal to it, and f*, by blocks."""
         for index, first in enumerate(range(0, self.samples, _BLOCK)):
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(index,)))
             rows = min(_BLOCK, self.samples - first)
-            drawn, y = draw_coefficients(self.problem, rows, rng, self.partition)
-            s = (drawn * y[:, None]).astype(float)
+            coefficients, y = draw_coefficients(self.problem, rows, rng, self.partition)
+            s = (coefficients * y[:, None]).astype(float)
             across = rng.standard_normal(s.shape)
             if not self.projected:
                 s += self.problem.noise * rng.standard_normal(s.shape)
             yield s, across, labels_of_coefficients(self.problem, s, self.partition)
 
     def error(self, A: ArrayLike, v: ArrayLike, w_star: ArrayLike | None = None) -> ErrorRate:
-        """Return the error rates of the model with scores A (D, D) and value vector v (d,).
+        """Return the error rates of a model.
 
         F within rounding of 0 counts as an error, as in Theorem 4.1 with ``P[y F <= 0]``.
+
+        Parameters
+        ----------
+        A, v
+            Attention scores (D, D) and value vector (d,).
+        w_star
+            Feature, a unit vector (d,); ``None`` means the first unit vector.
         """
         problem = self.problem
         A = real_array("A", A, (problem.D, problem.D))
@@ -87,7 +106,7 @@ class HeldOut:
         spread = float(np.linalg.norm(v - v_0 * w)) * problem.noise
         mixing = np.ascontiguousarray(problem.kappa * softmax_rows(A / problem.tau).T)
         wrong = ties = disagree = 0
-        for s, across, label in self._kept if self._kept is not None else self._draw():
+        for s, across, label in self._generate() if self._blocks is None else self._blocks:
             output, tied = _outputs(problem, v_0 * s + spread * across, mixing)
             wrong += int(np.count_nonzero((output < 0.0) | tied))
             ties += int(np.count_nonzero(tied))
@@ -98,9 +117,10 @@ class HeldOut:
 
 
 def _outputs(problem: Problem, u: np.ndarray, mixing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what has the sign of F, and where F is 0 within the rounding of ``kappa S u``.
+    """Return numbers with the signs of F, and where F is 0 within the rounding of ``kappa S u``.
 
-    F of a sample is divided by the p-th power of its largest O where that exceeds 1: no overflow.
+    To avoid overflow, F of a sample is divided by the p-th power of its largest O if that exceeds
+    1. The shapes are (n, D) for ``u`` and (D, D) for ``mixing``.
     """
     p = problem.p
     O = u @ mixing  # noqa: E741 - the paper's name
@@ -109,10 +129,10 @@ def _outputs(problem: Problem, u: np.ndarray, mixing: np.ndarray) -> tuple[np.nd
     nu = problem.nu * size ** (1.0 - p)
     F = (O * (O ** (p - 1) + nu)).sum(axis=1)
     error = _ROUNDING * problem.kappa * np.abs(u).max(axis=1, keepdims=True) / size
-    with np.errstate(over="ignore"):  # where a huge u cancels, an infinite bound says what is true
-        most = 1.01 * problem.D * error * (p * (1.0 + error) ** (p - 1) + nu)  # every |O| is <= 1
-        tied = np.abs(F) <= most[:, 0]
-        reach = np.abs(O[tied]) + error[tied]
-        sharper = (error[tied] * (p * reach ** (p - 1) + nu[tied])).sum(axis=1)
+    with np.errstate(over="ignore"):  # an infinite bound is correct where a huge u cancels
+        bound = 1.01 * problem.D * error * (p * (1.0 + error) ** (p - 1) + nu)  # every |O| is <= 1
+        tied = np.abs(F) <= bound[:, 0]
+        largest_O = np.abs(O[tied]) + error[tied]
+        sharper = (error[tied] * (p * largest_O ** (p - 1) + nu[tied])).sum(axis=1)
     tied[tied] = np.abs(F[tied]) <= sharper
     return F, tied

@@ -1,4 +1,4 @@
-"""What is recorded along training, and what training returns."""
+"""Records and results of training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynamics.positional.samples.partitions import association_gap, patch_associ
 if TYPE_CHECKING:
     import xarray
 
-#: What a record holds, beside the step.
+#: Recorded quantities and their descriptions, in addition to the step.
 QUANTITIES = {
     "time": "learning rate x steps",
     "loss": "empirical risk (E)",
@@ -34,7 +34,13 @@ QUANTITIES = {
 
 
 class TrainingInterrupted(Interrupted):
-    """Ctrl-C during training; ``result`` (also ``trajectory``) holds what had been computed."""
+    """Ctrl-C during training.
+
+    Attributes
+    ----------
+    result, trajectory
+        The :class:`TrainingResult` of the completed steps.
+    """
 
     def __init__(self, result: TrainingResult) -> None:
         KeyboardInterrupt.__init__(self, result.message)
@@ -44,10 +50,16 @@ class TrainingInterrupted(Interrupted):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Records along a run, one entry per recorded step, shape (n,); see `QUANTITIES`.
+    """Records of training, with one entry per recorded step, shape (n,).
 
-    ``test_error`` and ``disagreement`` are nan where no held-out samples were given. ``A`` (n, D,
-    D) and ``v`` (n, d) are kept on demand.
+    Attributes
+    ----------
+    step
+        Number of steps.
+    time, loss, alpha, across, cosine, association, gap, test_error, disagreement
+        See `QUANTITIES`. ``test_error`` and ``disagreement`` are nan without held-out samples.
+    A, v
+        Scores (n, D, D) and value vectors (n, d), or ``None`` if they were not stored.
     """
 
     step: np.ndarray
@@ -67,7 +79,7 @@ class History:
     def of(
         cls, rows: list[list[float]], states: list[tuple[np.ndarray, np.ndarray]] | None
     ) -> History:
-        """Return the history made of rows (step and `QUANTITIES`) and the states beside them."""
+        """Return the history of rows (step and `QUANTITIES`) and, optionally, states (A, v)."""
         columns = np.array(rows, dtype=float).reshape(len(rows), 1 + len(QUANTITIES)).T
         history = cls(columns[0].astype(np.int64), *columns[1:])
         if not states:
@@ -78,7 +90,23 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """The last state, A (D, D) and v (d,), the history, and how the run ended."""
+    """Result of training.
+
+    Attributes
+    ----------
+    problem
+        Constants.
+    A, v
+        Attention scores (D, D) and value vector (d,) at the end.
+    history
+        Records.
+    status, message
+        How the run ended.
+    settings
+        Arguments of the run.
+    stats
+        Numbers of evaluations and steps, and the largest relative rise of the loss.
+    """
 
     problem: Problem
     A: np.ndarray
@@ -90,7 +118,7 @@ class TrainingResult:
     stats: Mapping[str, float] = field(default_factory=dict)
 
     def to_dataset(self) -> xarray.Dataset:
-        """Return the history as a labelled dataset that carries its provenance (NetCDF-safe)."""
+        """Return the history with its provenance as a dataset that NetCDF can store."""
         import xarray
 
         history = self.history
@@ -114,8 +142,20 @@ class TrainingResult:
         )
 
 
-class Watch:
-    """What is recorded of a state."""
+class Recorder:
+    """Computes the recorded quantities of a state.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    w
+        Feature w*, a unit vector (d,).
+    owner
+        Set of each patch, (D,).
+    held_out
+        Samples for the test error, or ``None``.
+    """
 
     def __init__(
         self, problem: Problem, w: np.ndarray, owner: np.ndarray, held_out: HeldOut | None
@@ -127,7 +167,7 @@ class Watch:
 
     @property
     def description(self) -> list[Any]:
-        """What tells one set of held-out samples from another."""
+        """The parameters that determine the held-out samples."""
         test = self.held_out
         if test is None:
             return []

@@ -1,8 +1,8 @@
-"""Compiled sums over samples: the data are read from memory once, block by cache-sized block.
+"""Compiled sums over samples. The data are read from memory once, in cache-sized blocks.
 
-The products with ``S`` are written out here and not left to a BLAS: they are small, must not start
-threads of their own, and must give the same bits whatever the number of threads. Matrices of D
-columns have their rows filled up with zeros to whole vectors, a width written ``wide``.
+The products with ``S`` do not use a BLAS: they are small, must not start threads, and must not
+depend on the number of threads. The rows of matrices with D columns are padded with zeros to whole
+vectors; their length is ``wide``.
 """
 
 import math
@@ -12,12 +12,12 @@ import numpy as np
 from dynamics.core.jit import REORDER, kernel
 from dynamics.positional.samples.tiles import LINE, add_tile, dot_rows
 
-_PART = 64  # rows of the data that stay in the first cache
+_PART = 64  # rows of the data that stay in the first-level cache
 
 
 @kernel(inner=True)
 def _inner_products(X, first, rows, v, u):
-    """Set ``u[r] = <X[first + r], v>`` for ``rows`` rows of X (M, d); v covers the d columns."""
+    """Set ``u[r] = <X[first + r], v>`` for ``rows`` rows of X (M, d); v is packed."""
     count = LINE // X.itemsize
     whole = rows - rows % count
     for r in range(0, whole, count):
@@ -33,9 +33,9 @@ def _inner_products(X, first, rows, v, u):
 
 @kernel(inner=True)
 def _weighted_rows(X, first, rows, z, G, ahead):
-    """Add ``sum_r z[r] X[first + r]`` to G, which covers the d columns of X (M, d).
+    """Add ``sum_r z[r] X[first + r]`` to the packed vector G, for ``rows`` rows of X (M, d).
 
-    The rows ``ahead`` of them are prefetched, if any.
+    Rows are prefetched ``ahead`` rows in advance, if that is not 0.
     """
     count = LINE // X.itemsize
     data, a, c = X[first : first + rows], z[:rows].reshape(1, rows), G.reshape(1, G.size)
@@ -56,6 +56,7 @@ def _weighted_rows(X, first, rows, z, G, ahead):
 
 @kernel(inner=True)
 def _clear(a, rows):
+    """Set ``rows`` rows to 0."""
     for i in range(rows):
         for j in range(a.shape[1]):
             a[i, j] = 0
@@ -63,7 +64,7 @@ def _clear(a, rows):
 
 @kernel(inner=True)
 def _scale(a, rows, y, sample):
-    """Multiply the rows by the labels of so many samples."""
+    """Multiply ``rows`` rows by the labels of the samples from ``sample`` on."""
     for i in range(rows):
         label = y[sample + i]
         for j in range(a.shape[1]):
@@ -88,7 +89,7 @@ def _add_product(a, b, c, rows, inner):
 
 @kernel(fastmath=REORDER, inner=True)
 def _act(outputs, rows, p, nu, slopes, values):
-    """Set ``f = act(o)`` and ``w = act'(o)``, entry by entry of so many rows."""
+    """Set ``values = act(outputs)`` and ``slopes = act'(outputs)`` in ``rows`` rows."""
     o, w, f = (
         outputs.reshape(outputs.size),
         slopes.reshape(slopes.size),
@@ -107,16 +108,16 @@ def _act(outputs, rows, p, nu, slopes, values):
 
 @kernel(inner=True)
 def _residual(F):
-    """Return ``e^-|F|``, the logistic sigmoid of ``-F``, and ``max(-F, 0)``, without overflow."""
+    """Return ``e^-|F|``, the logistic sigmoid of ``-F``, and ``max(-F, 0)`` without overflow."""
     small = math.exp(-abs(F))
     return small, (small if F > 0.0 else 1.0) / (1.0 + small), max(-F, 0.0)
 
 
 @kernel(fastmath=REORDER, inner=True)
 def _residuals(f, rows, ones, F, w):
-    """Return the sum of ``log(1 + e^-F)`` over rows of f, ``F`` their sums; multiply w by s(-F).
+    """Return the sum of ``log(1 + e^-F)`` over ``rows`` rows of f, and multiply w by s(-F).
 
-    Rows up to a whole vector of them are looked at, and only ``rows`` of them count.
+    ``F`` receives the sums of the rows, rounded up to a multiple of the vector size.
     """
     for b in range(0, rows, LINE // f.itemsize):
         dot_rows(f, b, ones, F, b)
@@ -135,17 +136,32 @@ def _residuals(f, rows, ones, F, w):
 def sums_over_samples(
     X, y, v, S, scaled, p, nu, first, last, block, group, work, flat, G, M, ahead
 ):
-    """Accumulate over samples first .. last the loss and the two sums behind the gradient.
+    """Return the loss of samples first .. last, and add to the two sums of the gradient.
 
-    ``X`` (N D, d) has the rows of the samples one after another, ``scaled`` is ``kappa S^T``. With
-    ``u = y X v``, ``o = kappa S u``, ``w_i = s(-F) act'(o_i)`` per sample,
-    ``G += sum y (S^T w) X`` (d) and ``M += sum w u^T`` (D, wide), in double precision whatever the
-    type of X. S and scaled are (D, wide); v and G cover the d columns. ``work`` (4, group, wide)
-    of zeros and ``flat`` (block D + wide + group) are scratch; ``ahead`` (0 or 1) is how many
-    blocks ahead the data are prefetched.
+    For each sample let ``u = y X v``, ``o = kappa S u`` and ``w_i = s(-F) act'(o_i)``. The sums are
+    ``G += sum y (S^T w) X`` (d) and ``M += sum w u^T`` (D, wide), both in double precision.
+
+    Parameters
+    ----------
+    X, y
+        Rows of all samples (N D, d), and labels (N,).
+    v
+        Packed value vector.
+    S, scaled
+        Padded matrices (D, wide) of the attention S and of ``kappa S^T``.
+    p, nu
+        Constants of the activation.
+    first, last, block, group
+        Range of samples; samples per block of X and per update of M.
+    work, flat
+        Scratch: zeros (4, group, wide), and a vector (block D + wide + group).
+    G, M
+        Packed vector, and padded matrix (D, wide); they are updated.
+    ahead
+        Number of blocks, 0 or 1, by which the data are prefetched.
     """
     D = S.shape[0]
-    packed = S.shape[1] > D  # whether rows of D numbers have to be laid out without gaps
+    packed = S.shape[1] > D  # whether padded rows have to be copied without gaps
     u, o, w, z = work[0], work[1], work[2], work[3]
     ones, F, t = flat[: S.shape[1]], flat[S.shape[1] : -block * D], flat[-block * D :]
     loss = 0.0
@@ -182,10 +198,9 @@ def sums_over_samples(
 
 @kernel(fastmath=REORDER)
 def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, flat, G, ahead):
-    """Accumulate loss and ``G += sum y w H`` where ``H = S X`` (N D, d) is given.
+    """Return the loss and add ``sum y w H`` to G, given ``H = S X`` (N D, d).
 
-    ``work`` (3, group, wide) of zeros is scratch; v, G, ``flat`` and ``ahead`` as in
-    `sums_over_samples`.
+    ``work`` (3, group, wide) contains zeros; the other arguments are those of `sums_over_samples`.
     """
     o, w, f = work[0], work[1], work[2]
     wide = o.shape[1]
@@ -211,45 +226,55 @@ def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, flat, 
 def descend_at_fixed_scores(
     H, y, kappa, p, nu, block, work, flat, entries, value, state, rates, before, most
 ):
-    """Take at most ``most`` steps of descent of v, of all samples; return how many, loss and rise.
+    """Take at most ``most`` steps of descent in v; return their number, the loss and its rise.
 
-    ``state`` (2, d) holds v and its momentum; ``rates`` are the momentum, the learning rate and
-    what makes the sum behind the gradient the gradient; ``before`` is the loss of the last step
-    and the largest relative rise so far. v enters the vectors ``value`` that cover a row of H at
-    ``entries``. It stops ahead of a step whose loss or gradient is not finite. Else as in
-    `sums_at_fixed_scores`.
+    It ends before a step with a loss or gradient that is not finite. The other arguments are those
+    of `sums_at_fixed_scores`.
+
+    Parameters
+    ----------
+    entries, value
+        Indices of the entries of v in the packed vector, and this vector.
+    state
+        v and its momentum, (2, d); updated.
+    rates
+        Momentum coefficient, learning rate, and ratio of the gradient to the computed sum.
+    before
+        Loss of the previous step, and largest relative rise of the loss so far.
+    most
+        Largest number of steps.
     """
     v, push = state[0], state[1]
-    keep, rate, scale = rates
+    momentum, rate, scale = rates
     loss, rise = before
     G = np.zeros(value.size)
     for step in range(most):
         for k in range(v.size):
             value[entries[k]] = v[k]
         G[:] = 0.0
-        found = (
+        new = (
             sums_at_fixed_scores(H, y, value, kappa, p, nu, 0, y.size, block, work, flat, G, 0)
             / y.size
         )
-        finite = math.isfinite(found)
+        finite = math.isfinite(new)
         for k in range(v.size):
             finite &= math.isfinite(G[entries[k]])
         if not finite:
             return step, loss, rise
         for k in range(v.size):
-            push[k] = keep * push[k] - rate * (scale * G[entries[k]])
+            push[k] = momentum * push[k] - rate * (scale * G[entries[k]])
             v[k] += push[k]
-        if math.isfinite(loss) and found > loss:
-            rise = max(rise, (found - loss) / loss if loss > 0.0 else np.inf)
-        loss = found
+        if math.isfinite(loss) and new > loss:
+            rise = max(rise, (new - loss) / loss if loss > 0.0 else np.inf)
+        loss = new
     return most, loss, rise
 
 
 @kernel(fastmath=REORDER)
 def sums_at_fixed_value(U, scaled, p, nu, first, last, work, flat, M):
-    """Accumulate loss and ``M += sum w u^T`` where ``u = y X v`` is given as U (N, wide).
+    """Return the loss and add ``sum w u^T`` to M, given ``u = y X v`` as padded rows U (N, wide).
 
-    ``work`` (3, group, wide) of zeros is scratch; ``flat`` as in `sums_over_samples`.
+    ``work`` (3, group, wide) contains zeros; the other arguments are those of `sums_over_samples`.
     """
     o, w, f = work[0], work[1], work[2]
     group, wide = o.shape

@@ -1,4 +1,4 @@
-"""Partitions of the patches into L sets of C: squares of a grid, at random, or as given."""
+"""Partitions of the patches into L sets of C, and the patch association of scores with them."""
 
 import math
 from typing import Any
@@ -19,28 +19,30 @@ def contiguous(problem: Problem) -> Partition:
 
 
 def squares(problem: Problem) -> Partition:
-    """Return squares of C patches in a square grid of D patches, row by row (Figure 1b-1), (L, C).
+    """Return square blocks of C patches in a square grid of D patches (Figure 1b-1), (L, C).
+
+    Patches are numbered row by row.
 
     Raises
     ------
     ParameterError
-        Unless C and D are squares of whole numbers and sqrt(C) divides sqrt(D).
+        If C or D is not a square number, or if sqrt(C) does not divide sqrt(D).
     """
     side, width = math.isqrt(problem.C), math.isqrt(problem.D)
-    require(side**2 == problem.C, "C", problem.C, "the square of a whole number for square sets")
-    require(width**2 == problem.D, "D", problem.D, "the square of a whole number for a square grid")
+    require(side**2 == problem.C, "C", problem.C, "the square of an integer for square sets")
+    require(width**2 == problem.D, "D", problem.D, "the square of an integer for a square grid")
     require(width % side == 0, "D", problem.D, f"a grid whose side is a multiple of {side}")
     grid = np.arange(problem.D, dtype=np.intp).reshape(width // side, side, width // side, side)
     return grid.transpose(0, 2, 1, 3).reshape(problem.L, problem.C)
 
 
-def at_random(problem: Problem, rng: np.random.Generator) -> Partition:
-    """Return the blocks of a uniform permutation of the patches, (L, C)."""
+def random_partition(problem: Problem, rng: np.random.Generator) -> Partition:
+    """Return a uniformly random partition of the patches, (L, C)."""
     return rng.permutation(problem.D).astype(np.intp).reshape(problem.L, problem.C)
 
 
 def set_of(problem: Problem, partition: Any = None) -> Partition:
-    """Return which set each patch belongs to, (D,)."""
+    """Return the index of the set of each patch, (D,); a partition of ``None`` is contiguous."""
     owner = np.empty(problem.D, dtype=np.intp)
     for index, patches in enumerate(checked_partition(problem, partition)):
         owner[patches] = index
@@ -48,12 +50,23 @@ def set_of(problem: Problem, partition: Any = None) -> Partition:
 
 
 def same_set(owner: Partition) -> NDArray[np.bool_]:
-    """Return which pairs of patches are of one set, (D, D), from the set of each."""
+    """Return whether two patches belong to the same set, boolean (D, D).
+
+    ``owner`` (D,) contains the set of each patch, from :func:`set_of`.
+    """
     return np.asarray(owner[:, None] == owner)
 
 
 def three_valued(owner: Partition, own: float, other: float, diagonal: float) -> np.ndarray:
-    """Return a matrix (D, D) as in Lemma 4.1: one value within sets, one across, one for i = j."""
+    """Return a matrix (D, D) with three values as in Lemma 4.1.
+
+    Parameters
+    ----------
+    owner
+        Set of each patch, (D,).
+    own, other, diagonal
+        Values for pairs within a set, for pairs across sets, and for i = j.
+    """
     A = np.where(same_set(owner), own, other)
     np.fill_diagonal(A, diagonal)
     return A
@@ -62,8 +75,15 @@ def three_valued(owner: Partition, own: float, other: float, diagonal: float) ->
 def patch_association(A: np.ndarray, owner: Partition) -> float:
     """Return the fraction of rows i with ``Top_C(A_i) = S_l(i)`` (Definition 2.2).
 
-    The diagonal entry takes part. Where an entry of another set equals one of the own set, the
-    top C entries are not the set.
+    The diagonal is included. A tie between an entry of the own set and one of another set counts as
+    a failure.
+
+    Parameters
+    ----------
+    A
+        Attention scores (D, D).
+    owner
+        Set of each patch, (D,).
     """
     same = same_set(owner)
     inside = np.where(same, A, np.inf).min(axis=1)
@@ -72,7 +92,15 @@ def patch_association(A: np.ndarray, owner: Partition) -> float:
 
 
 def association_gap(A: np.ndarray, owner: Partition) -> float:
-    """Return the smallest off-diagonal ``A_ij`` within sets minus the largest across sets."""
+    """Return the smallest off-diagonal ``A_ij`` within sets minus the largest across sets.
+
+    Parameters
+    ----------
+    A
+        Attention scores (D, D).
+    owner
+        Set of each patch, (D,).
+    """
     same = same_set(owner)
     inside = same & ~np.eye(owner.size, dtype=bool)
     return float(A[inside].min() - A[~same].max())

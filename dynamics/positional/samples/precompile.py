@@ -1,4 +1,4 @@
-"""Compile the kernels of (E) once, in both precisions."""
+"""Compile the kernels of the empirical risk (E)."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from dynamics.positional.samples.training import initial_weights
 
 
 def compile_empirical(dtype: str) -> str:
-    """Evaluate one small problem in every way; return what was compiled."""
+    """Compile all kernels for one precision by evaluating a small problem; return a label."""
     problem, rng = Problem(D=4, C=2, q=0.3), np.random.default_rng(0)
     risk = EmpiricalRisk(problem, *sample(problem, 3, rng, dtype=dtype))
     A, v = initial_weights(problem, rng)

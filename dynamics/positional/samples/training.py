@@ -1,4 +1,4 @@
-"""Full-batch gradient descent on the empirical risk (E): the realistic process."""
+"""Full-batch gradient descent on the empirical risk (E)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,11 +22,16 @@ from dynamics.positional.samples.curvature import stability
 from dynamics.positional.samples.data import feature, fits_into_memory
 from dynamics.positional.samples.gradient import EmpiricalRisk, FixedScores, FixedValue, Gradient
 from dynamics.positional.samples.held_out import HeldOut
-from dynamics.positional.samples.history import History, TrainingInterrupted, TrainingResult, Watch
+from dynamics.positional.samples.history import (
+    History,
+    Recorder,
+    TrainingInterrupted,
+    TrainingResult,
+)
 from dynamics.positional.samples.partitions import set_of
 
 _SECONDS_BETWEEN_REPORTS = 0.2
-_RISE = 1e-6  # of the loss: a rise beyond this is not rounding, single precision included
+_RISE = 1e-6  # larger relative rises of the loss are not rounding, even in single precision
 _TRAINABLE = ("both", "A", "v")
 
 Evaluator: TypeAlias = EmpiricalRisk | FixedScores | FixedValue
@@ -35,9 +40,25 @@ Evaluator: TypeAlias = EmpiricalRisk | FixedScores | FixedValue
 def initial_weights(
     problem: Problem, rng: np.random.Generator, omega: float = 1e-3
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the realistic start of Parametrization 3.1, A (D, D) and v (d,).
+    """Return random initial weights as in Parametrization 3.1.
 
     ``v ~ N(0, omega^2 I)`` and ``A_ij ~ N(0, omega^2)`` off the diagonal, ``A_ii = beta``.
+
+    Parameters
+    ----------
+    problem
+        Constants of the model.
+    rng
+        Random generator.
+    omega
+        Standard deviation, at least 0.
+
+    Returns
+    -------
+    A : ndarray, shape (D, D)
+        Attention scores.
+    v : ndarray, shape (d,)
+        Value vector.
     """
     omega = finite("omega", omega)
     require(omega >= 0.0, "omega", omega, "at least 0")
@@ -74,8 +95,9 @@ def train(
 ) -> TrainingResult:
     r"""Run full-batch gradient descent on the empirical risk (E).
 
-    ``v`` and every off-diagonal entry of ``A`` move by minus the learning rate times their partial
-    derivative; the diagonal of A stays. One rate for both is the paper's (GD) and the default.
+    ``v`` and every off-diagonal entry of ``A`` change by minus the learning rate times their
+    partial derivative; the diagonal of A is constant. The default is one rate for both, as in the
+    paper's (GD).
 
     Parameters
     ----------
@@ -84,51 +106,52 @@ def train(
     learning_rate, steps
         Step size (> 0) and number of steps (>= 1).
     rng, omega
-        Source and scale of the random start (`initial_weights`); needed unless ``initial`` is.
+        Random generator and scale of the initial weights (`initial_weights`). ``rng`` is required
+        if ``initial`` is not given.
     initial
-        Start ``(A, v)``, used as given (diagonal too).
+        Initial weights ``(A, v)``, including the diagonal of A.
     learning_rate_A, learning_rate_v
-        Rates of their own for A and for v. Note that ``kappa = D`` with one rate is the same
-        process as ``kappa = 1`` with v started at D times the value and moved at D^2 the rate.
+        Separate rates for A and for v. Note that ``kappa = D`` with one rate is equivalent to
+        ``kappa = 1`` with D times the initial v and D^2 times the rate of v.
     momentum
         Heavy-ball momentum in [0, 1).
     trainable
-        ``"both"``, ``"A"`` or ``"v"``; the other is left as it is.
+        ``"both"``, ``"A"`` or ``"v"``; the other one is constant.
     w_star, partition
-        Feature (``None``: first unit vector) and sets (``None``: contiguous), for the records only.
+        Feature (``None``: first unit vector) and sets (``None``: contiguous) for the records.
     held_out
-        Samples for the test error of the records; ``None`` leaves it out.
+        Samples for the test error of the records; ``None`` for no test error.
     record, records
-        At most ``records`` steps on a ``"log"`` or ``"linear"`` schedule, or the steps themselves;
-        the first and the last always are recorded.
+        Recorded steps: at most ``records`` steps on a ``"log"`` or ``"linear"`` schedule, or a
+        list of steps. The first and the last step are always recorded.
     keep_states
-        Keep A and v of every record.
+        Whether to store A and v of every record.
     progress
-        Called with the fraction done, a few times a second.
+        Called with the completed fraction, a few times per second.
     checkpoint, checkpoint_seconds, resume
-        File to which the state is saved (whole or not at all) at least so many seconds apart, on
-        Ctrl-C and at the end; ``resume`` continues from it if it exists. The result is, bit for
-        bit, that of the uninterrupted run.
+        File to which the state is written atomically at intervals of at least this many seconds, on
+        Ctrl-C and at the end. ``resume`` continues from it if it exists; the result is identical to
+        that of an uninterrupted run, bit for bit.
     threads
-        At most so many threads; the result does not depend on it.
+        Largest number of threads; the result does not depend on it.
 
     Returns
     -------
     TrainingResult
-        Divergence and instability are told by its status, not raised; the message then names the
+        Divergence and instability are reported by its status. The message then contains the
         largest stable learning rate (`stability`).
 
     Raises
     ------
     ParameterError
-        An argument outside its domain, or a checkpoint that is damaged or of another run.
+        If an argument is outside its domain, or if the checkpoint is damaged or from another run.
     TrainingInterrupted
-        On Ctrl-C (a KeyboardInterrupt); its ``result`` holds what was computed.
+        On Ctrl-C (a KeyboardInterrupt); its ``result`` contains the completed steps.
     """
     settings = _settings(learning_rate, steps, learning_rate_A, learning_rate_v, momentum)
     require(trainable in _TRAINABLE, "trainable", trainable, f"one of {', '.join(_TRAINABLE)}")
-    A, v = start_of(problem, rng, omega, initial)
-    watch = Watch(problem, feature(problem, w_star), set_of(problem, partition), held_out)
+    A, v = resolve_initial(problem, rng, omega, initial)
+    recorder = Recorder(problem, feature(problem, w_star), set_of(problem, partition), held_out)
     schedule = _schedule(settings["steps"], record, records)
     risk = EmpiricalRisk(problem, X, y, threads=threads)
     settings |= {"trainable": trainable, "samples": risk.N, "dtype": str(X.dtype)}
@@ -138,11 +161,11 @@ def train(
         evaluator = FixedValue(risk, v)
     elif trainable == "v" and fits_into_memory(2 * risk.X.nbytes):
         evaluator = FixedScores(risk, A)
-    run = _Run(evaluator, problem, settings, state, schedule, watch, keep_states)
+    run = _Run(evaluator, problem, settings, state, schedule, recorder, keep_states)
     if checkpoint is not None:
         sets = checked_partition(problem, partition)
-        described = (asdict(problem), settings, watch.description, keep_states)
-        mark = fingerprint(described, risk.X, risk.y, A, v, schedule, watch.w, sets)
+        description = (asdict(problem), settings, recorder.description, keep_states)
+        mark = fingerprint(description, risk.X, risk.y, A, v, schedule, recorder.w, sets)
         run.saved = Checkpoint(
             Path(checkpoint), mark, finite("checkpoint_seconds", checkpoint_seconds)
         )
@@ -156,9 +179,9 @@ def train(
         raise TrainingInterrupted(run.result(status, status.value)) from None
     run.save()
     if status in (Status.UNSTABLE, Status.DIVERGED):
-        place = (run.state.A, run.state.v) if status is Status.UNSTABLE else (A, v)
-        where = "where it ended" if status is Status.UNSTABLE else "at the start"
-        stable = _largest_stable(problem, risk, settings, *place)
+        weights = (run.state.A, run.state.v) if status is Status.UNSTABLE else (A, v)
+        where = "at the end" if status is Status.UNSTABLE else "at the start"
+        stable = _largest_stable(problem, risk, settings, *weights)
         message += f"; {where} the largest stable learning_rate is {stable:.3g}"
     return run.result(status, message)
 
@@ -166,7 +189,7 @@ def train(
 def _largest_stable(
     problem: Problem, risk: EmpiricalRisk, settings: dict[str, Any], A: np.ndarray, v: np.ndarray
 ) -> float:
-    """Return the largest stable learning rate, those of A and v in the ratio of the settings."""
+    """Return the largest stable learning rate for the settings' ratio of the rates of A and v."""
     rate = settings["learning_rate"]
     trained = {"A": "A", "v": "v"}.get(settings["trainable"], "both")
     return stability(
@@ -188,6 +211,7 @@ def _settings(
     learning_rate_v: float | None,
     momentum: float,
 ) -> dict[str, Any]:
+    """Return the validated settings of the optimizer."""
     rates = {"learning_rate": learning_rate}
     rates["learning_rate_A"] = learning_rate if learning_rate_A is None else learning_rate_A
     rates["learning_rate_v"] = learning_rate if learning_rate_v is None else learning_rate_v
@@ -199,13 +223,13 @@ def _settings(
     return {**rates, "momentum": momentum, "steps": integer("steps", steps, 1)}
 
 
-def start_of(
+def resolve_initial(
     problem: Problem,
     rng: np.random.Generator | None,
     omega: float,
     initial: tuple[ArrayLike, ArrayLike] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a copy of the start that is given, else a random one."""
+    """Return a copy of the given initial weights (A, v), or random ones."""
     if initial is not None:
         A = real_array("A", initial[0], (problem.D, problem.D)).copy()
         return A, real_array("v", initial[1], (problem.dimension,)).copy()
@@ -215,23 +239,24 @@ def start_of(
 
 
 def _schedule(steps: int, record: str | Sequence[int], records: int) -> np.ndarray:
+    """Return the recorded steps, increasing, with the first and the last."""
     if not isinstance(record, str):
-        wanted = np.array([integer("record", step, 0) for step in record], dtype=np.int64)
-        return np.unique(np.concatenate([[0], wanted[wanted <= steps], [steps]]))
+        chosen = np.array([integer("record", step, 0) for step in record], dtype=np.int64)
+        return np.unique(np.concatenate([[0], chosen[chosen <= steps], [steps]]))
     require(record in ("log", "linear"), "record", record, "'log', 'linear' or a list of steps")
     records = integer("records", records, 2)
     return recorded_steps(steps, record, records)
 
 
 class _State(NamedTuple):
-    """All that the next step depends on; replaced as a whole, so that Ctrl-C never splits it."""
+    """State of the optimizer. It is replaced atomically, so that Ctrl-C leaves it consistent."""
 
     step: int
     A: np.ndarray
     v: np.ndarray
     momentum_A: np.ndarray
     momentum_v: np.ndarray
-    loss: float  # of the step before
+    loss: float  # of the previous step
     rise: float  # largest relative rise of the loss so far
 
 
@@ -247,34 +272,34 @@ class _Run:
         settings: dict[str, Any],
         state: _State,
         schedule: np.ndarray,
-        watch: Watch,
+        recorder: Recorder,
         keep_states: bool,
     ) -> None:
         self.risk, self.problem, self.settings, self.state = risk, problem, settings, state
-        self.schedule, self.watch, self.keep_states = schedule, watch, keep_states
+        self.schedule, self.recorder, self.keep_states = schedule, recorder, keep_states
         self.rows: list[list[float]] = []
         self.states: list[tuple[np.ndarray, np.ndarray]] = []
         self.evaluations = 0
 
     def descend(self, progress: Callable[[float], None] | None) -> tuple[Status, str]:
-        """Advance to the last step; return how it ended."""
-        steps, wanted = self.settings["steps"], set(self.schedule.tolist())
+        """Advance to the last step; return status and message."""
+        steps, schedule = self.settings["steps"], set(self.schedule.tolist())
         reported = perf_counter()
         with np.errstate(over="ignore", invalid="ignore"):
             while True:
                 step, A, v = self.state[:3]
                 if len(self.rows) and self.rows[-1][0] == steps:
-                    break  # resumed at the end
-                if not self._stretch():
+                    break  # resumed after the last step
+                if not self._compiled_steps():
                     gradient = self.risk.gradient(A, v)
                     self.evaluations += 1
                     if not gradient.finite:
                         return self._failed()
-                    if step in wanted:
+                    if step in schedule:
                         if self.keep_states:
                             self.states.append((A, v))
                         time = step * self.settings["learning_rate"]
-                        self.rows.append(self.watch.row(step, time, gradient.loss, A, v))
+                        self.rows.append(self.recorder.row(step, time, gradient.loss, A, v))
                     if step == steps:
                         break
                     self.state = self._next(gradient)
@@ -291,11 +316,11 @@ class _Run:
             return status, f"{status.value} (by up to {self.state.rise:.3g} of its value in a step)"
         return Status.COMPLETED, Status.COMPLETED.value
 
-    def _stretch(self) -> int:
-        """Take the steps to the next record that need nobody's look; return how many."""
+    def _compiled_steps(self) -> int:
+        """Take steps up to the next record in compiled code, if possible; return their number."""
         step, A, v, push_A, push_v, before, rise = self.state
         ahead = int(self.schedule[np.searchsorted(self.schedule, step)]) - step
-        if ahead == 0 or not isinstance(self.risk, FixedScores) or not self.risk.one_chunk:
+        if ahead == 0 or not isinstance(self.risk, FixedScores) or not self.risk.is_single_chunk:
             return 0
         rates = (self.settings["momentum"], self.settings["learning_rate_v"])
         v, push_v, taken, before, rise = self.risk.descend(v, push_v, rates, (before, rise), ahead)
@@ -305,6 +330,7 @@ class _Run:
         return taken
 
     def _next(self, gradient: Gradient) -> _State:
+        """Return the state after one step."""
         step, A, v, push_A, push_v, before, rise = self.state
         settings = self.settings
         if settings["trainable"] != "v":
@@ -318,23 +344,24 @@ class _Run:
         return _State(step + 1, A, v, push_A, push_v, gradient.loss, rise)
 
     def _failed(self) -> tuple[Status, str]:
+        """Return status and message after a loss or gradient that is not finite."""
         status = Status.OVERFLOW if self.state.step == 0 else Status.DIVERGED
         return status, f"{status.value} (at step {self.state.step})"
 
     def save(self) -> None:
-        """Save the state and the records before it."""
+        """Write the state and the records before it to the checkpoint, if there is one."""
         if self.saved is None:
             return
-        kept = [i for i, row in enumerate(self.rows) if row[0] < self.state.step]
+        indices = [i for i, row in enumerate(self.rows) if row[0] < self.state.step]
         done = bool(self.rows) and self.rows[-1][0] == self.settings["steps"]
         if done:
-            kept = list(range(len(self.rows)))
+            indices = list(range(len(self.rows)))
         arrays = {name: np.asarray(value) for name, value in self.state._asdict().items()}
-        arrays["rows"] = np.array([self.rows[i] for i in kept]).reshape(len(kept), -1)
+        arrays["rows"] = np.array([self.rows[i] for i in indices]).reshape(len(indices), -1)
         if self.keep_states:
             D, d = self.state.A.shape[0], self.state.v.size
-            arrays["kept_A"] = np.array([self.states[i][0] for i in kept]).reshape(-1, D, D)
-            arrays["kept_v"] = np.array([self.states[i][1] for i in kept]).reshape(-1, d)
+            arrays["kept_A"] = np.array([self.states[i][0] for i in indices]).reshape(-1, D, D)
+            arrays["kept_v"] = np.array([self.states[i][1] for i in indices]).reshape(-1, d)
         self.saved.write(arrays)
 
     def restore(self) -> None:
@@ -350,15 +377,15 @@ class _Run:
             self.states = list(zip(arrays["kept_A"], arrays["kept_v"]))
 
     def result(self, status: Status, message: str) -> TrainingResult:
-        """Return the run so far."""
-        kept = [i for i, row in enumerate(self.rows) if row[0] <= self.state.step]
-        states = [self.states[i] for i in kept] if self.keep_states else None
+        """Return the result of the completed steps."""
+        indices = [i for i, row in enumerate(self.rows) if row[0] <= self.state.step]
+        states = [self.states[i] for i in indices] if self.keep_states else None
         stats = {"evaluations": self.evaluations, "steps": self.state.step, "rise": self.state.rise}
         return TrainingResult(
             self.problem,
             self.state.A,
             self.state.v,
-            History.of([self.rows[i] for i in kept], states),
+            History.of([self.rows[i] for i in indices], states),
             status,
             message,
             dict(self.settings),

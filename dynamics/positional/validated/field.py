@@ -11,7 +11,7 @@ Along a curve (alpha, gamma, rho)(u), with x = kappa alpha, :math:`c_i=\Lambda s
    F_\rho = \frac{p\,x^p\Xi}{\tau} B, \quad B = \sum_i b_i (c_i^{p-1}-c_0^{p-1}), \quad
    b_i = (T-n)-(D-C)c_i = \frac{\tau}{\Xi}\frac{\partial c_i}{\partial\rho}
 
-(c_0^(p-1) may be taken off as the sum of all c_i is T, whatever gamma and rho). With
+(c_0^(p-1) may be subtracted because the sum of all c_i is T for all gamma and rho). With
 :math:`S_{aa}=\sum_i a_i^2c_i^{p-2}`, :math:`S_{ab}`, :math:`S_{bb}` likewise and
 :math:`k_2 = p(p-1)x^p/\tau^2`,
 
@@ -37,12 +37,12 @@ from dynamics.positional.problem import Problem
 from dynamics.positional.validated.images import Images
 from dynamics.positional.validated.sums import Tables, jacobian_means, outputs, velocity_means
 
-_SIDES = np.array([1, -1, 0])  # coefficients s of a patch
+_COEFFICIENTS = np.array([1, -1, 0])  # coefficients s of a patch
 
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """The weights Lambda, Gamma, Xi, their differences, and x = kappa alpha, as series."""
+    """Attention weights Lambda, Gamma, Xi, their differences, and x = kappa alpha, as series."""
 
     Lambda: Series
     Gamma: Series
@@ -53,7 +53,7 @@ class Attention:
 
     @classmethod
     def along(cls, problem: Problem, theta: Series) -> Attention:
-        """Return them along a curve: lanes alpha, gamma, rho."""
+        """Return the weights along a curve theta with the lanes alpha, gamma, rho."""
         alpha, gamma, rho = (theta.lane(slice(i, i + 1)) for i in range(3))
         per_tau = _constant(1 / exact(problem.tau), theta.order)
         same, other = (((logit.plus(-problem.beta)) * per_tau).exp() for logit in (gamma, rho))
@@ -71,7 +71,17 @@ class Attention:
 
 @dataclass(frozen=True)
 class Field:
-    """The velocity of the images with at most K features; ``images`` may hold more."""
+    """Velocity from the images with at most K features, as Taylor series in balls.
+
+    Attributes
+    ----------
+    problem
+        Constants.
+    images
+        Multisets with at least all images of at most K features.
+    K
+        Largest number of features outside the signal set.
+    """
 
     problem: Problem
     images: Images
@@ -83,28 +93,28 @@ class Field:
         return int(self.images.upto[self.K])
 
     def velocity(self, theta: Series) -> Series:
-        """Return the series of (alpha', gamma', rho') in three lanes, along a curve (3 lanes)."""
+        """Return the series of (alpha', gamma', rho') along a curve theta, three lanes each."""
         problem = self.problem
         weights = Attention.along(problem, theta)
         tables = self._tables(weights, second=False)
         means = _series(velocity_means(self.images, tables, self.states, problem.p))
         alpha = theta.lane(slice(0, 1))
         pull = weights.x.power(problem.p) * _constant(problem.p / exact(problem.tau), theta.order)
-        same, apart = (many for many in problem.multiplicity[1:])
+        same, apart = problem.multiplicity[1:]
         parts = [
             means[0] * alpha.inverse(),
             means[1] * (pull * weights.Gamma) * _constant(1 / exact(same), theta.order),
             means[2] * (pull * weights.Xi) * _constant(1 / exact(apart), theta.order),
         ]
-        return _side_by_side(parts)
+        return _concatenated(parts)
 
     def outputs(self, theta: Series) -> Series:
-        """Return the series of F, one lane for each state."""
+        """Return the series of F along a curve theta, with one lane per state."""
         weights = Attention.along(self.problem, theta)
         return Series(*outputs(self.images, self._tables(weights, second=False), self.states))
 
     def jacobian(self, theta: Series) -> Series:
-        """Return the series of d f_i / d theta_j in nine lanes (by rows), along a curve."""
+        """Return the series of d f_i / d theta_j along a curve theta, nine lanes (by rows)."""
         problem, order = self.problem, theta.order
         C, D, p = problem.C, problem.D, problem.p
         weights = Attention.along(problem, theta)
@@ -116,7 +126,7 @@ class Field:
         per_tau = _constant(1 / exact(problem.tau), order)
         per_alpha = theta.lane(slice(0, 1)).inverse()
         top = weights.x.power(p)
-        pull, bend = (top * per_tau).times(float(p)), (top * per_tau * per_tau).times(p * (p - 1.0))
+        pull, k_2 = (top * per_tau).times(float(p)), (top * per_tau * per_tau).times(p * (p - 1.0))
         g, r = pull * Gamma, pull * Xi
         g_mean, r_mean = g * sA, r * sB
         same, apart = Gamma.times(C - 1.0), Xi.times(float(D - C))
@@ -124,25 +134,25 @@ class Field:
             (0, 0): (sN * per_alpha * per_alpha).times(p * (p - 1.0)),
             (0, 1): (g_mean * per_alpha).times(float(p)),
             (0, 2): (r_mean * per_alpha).times(float(p)),
-            (1, 1): g_mean * same.times(-2.0).plus(1.0) * per_tau + bend * Gamma * Gamma * saa,
-            (1, 2): bend * Gamma * Xi * sab - (apart * g_mean + same * r_mean) * per_tau,
-            (2, 2): r_mean * apart.times(-2.0).plus(1.0) * per_tau + bend * Xi * Xi * sbb,
+            (1, 1): g_mean * same.times(-2.0).plus(1.0) * per_tau + k_2 * Gamma * Gamma * saa,
+            (1, 2): k_2 * Gamma * Xi * sab - (apart * g_mean + same * r_mean) * per_tau,
+            (2, 2): r_mean * apart.times(-2.0).plus(1.0) * per_tau + k_2 * Xi * Xi * sbb,
         }
         slopes = (per_alpha, g, r)
         entries = {}
         for (i, j), mean in zip(second, pairs):
             hessian = second[i, j] - mean * (slopes[i] * slopes[j])
             entries[i, j] = entries[j, i] = hessian
-        scale = [_constant(1 / exact(many), order) for many in problem.multiplicity]
-        return _side_by_side([entries[i, j] * scale[i] for i in range(3) for j in range(3)])
+        scale = [_constant(1 / exact(count), order) for count in problem.multiplicity]
+        return _concatenated([entries[i, j] * scale[i] for i in range(3) for j in range(3)])
 
     def _tables(self, weights: Attention, second: bool) -> Tables:
-        """Tabulate N, A, B (and S_aa, S_ab, S_bb): by rows (T, n, s) first, then by types."""
+        """Return tables of N, A, B (and S_aa, S_ab, S_bb) by types of sets."""
         problem, C, p = self.problem, self.problem.C, self.problem.p
         T = np.arange(C - self.K, C + self.K + 1)
         n = np.arange(-C, C + 1)
         lanes_T, lanes_n, lanes_s = (
-            grid.ravel().astype(float) for grid in np.meshgrid(T, n, _SIDES, indexing="ij")
+            grid.ravel().astype(float) for grid in np.meshgrid(T, n, _COEFFICIENTS, indexing="ij")
         )
         empty = weights.Xi.times(lanes_T)
         own = weights.Lambda_minus_Gamma.times(lanes_s) + weights.Gamma_minus_Xi.times(lanes_n)
@@ -159,25 +169,25 @@ class Field:
         whole = top * powers[p].times(float(problem.D))
         bases: list[Series | None] = [whole, None, None]
         if second:
-            bend = c.power(p - 2)
-            rows += [a * a * bend, a * b * bend, b * b * bend]
+            slope = c.power(p - 2)
+            rows += [a * a * slope, a * b * slope, b * b * slope]
             bases += [row.times(float(problem.D)) for row in rows[3:]]
-        at = np.arange(T.size) * n.size * 3  # the first row of each T
-        zero = at + (C * 3 + 2)  # n = 0, s = 0
+        first = np.arange(T.size) * n.size * 3  # the first row of each T
+        zero = first + (C * 3 + 2)  # n = 0, s = 0
         plus, minus = self.images.plus, self.images.minus
-        makeup = [(plus, 0), (minus, 1), (C - plus - minus, 2)]
+        composition = [(plus, 0), (minus, 1), (C - plus - minus, 2)]
         base, table = [], []
         for row, whole_row in zip(rows, bases):
             none = row.lane(zero)
-            relative = row.lane(at + 2 * C * 3) - none  # a row of the signal set, n = C, s = 1
+            relative = row.lane(first + 2 * C * 3) - none  # a row of the signal set, n = C, s = 1
             start = relative.times(float(C))
             base.append(start if whole_row is None else start + whole_row.lane(zero))
-            where = (at[:, None] + (plus - minus + C) * 3).ravel()
+            where = (first[:, None] + (plus - minus + C) * 3).ravel()
             parts = [
-                (row.lane(where + side) - none.lane(np.repeat(np.arange(T.size), plus.size))).times(
-                    np.tile(many.astype(float), T.size)
+                (row.lane(where + s) - none.lane(np.repeat(np.arange(T.size), plus.size))).times(
+                    np.tile(count.astype(float), T.size)
                 )
-                for many, side in makeup
+                for count, s in composition
             ]
             table.append(parts[0] + parts[1] + parts[2])
         linear = weights.x.times(problem.nu)
@@ -196,12 +206,12 @@ def _constant(number: object, order: int) -> Series:
 
 
 def _unit(like: Series) -> Series:
-    """Return the series 1 in as many lanes."""
+    """Return the constant series 1 with the lanes and the order of another."""
     return _lanes(np.ones(like.mid.shape[1]), like.order)
 
 
 def _lanes(numbers: np.ndarray, order: int) -> Series:
-    """Return series that do not depend on u, a float in each lane."""
+    """Return constant series, one float per lane."""
     mid = np.zeros((order + 1, numbers.size))
     mid[0] = numbers
     return Series.exact(mid)
@@ -212,7 +222,8 @@ def _series(means: tuple[np.ndarray, np.ndarray]) -> list[Series]:
     return [Series(mid[:, None], rad[:, None]) for mid, rad in zip(*means)]
 
 
-def _side_by_side(parts: list[Series]) -> Series:
+def _concatenated(parts: list[Series]) -> Series:
+    """Return one series with the lanes of all parts."""
     return Series(
         np.concatenate([part.mid for part in parts], axis=1),
         np.concatenate([part.rad for part in parts], axis=1),
@@ -220,9 +231,9 @@ def _side_by_side(parts: list[Series]) -> Series:
 
 
 def _stacked(parts: list[Series], shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the quantities (order + 1, lanes) as arrays (*shape, quantities, order + 1)."""
-    found = []
+    """Return quantities (order + 1, lanes) and radii as arrays (*shape, quantities, order + 1)."""
+    results = []
     for arrays in ([part.mid for part in parts], [part.rad for part in parts]):
         stacked = np.moveaxis(np.array(arrays), -1, 0)  # lanes, quantities, order + 1
-        found.append(np.ascontiguousarray(stacked.reshape(*shape, *stacked.shape[1:])))
-    return found[0], found[1]
+        results.append(np.ascontiguousarray(stacked.reshape(*shape, *stacked.shape[1:])))
+    return results[0], results[1]

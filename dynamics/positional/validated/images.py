@@ -1,12 +1,12 @@
-r"""All images with at most K features, as multisets of set types with exact weights.
+r"""All images with at most K features, as multisets of set types with certified weights.
 
-A multiset with k features stands for I of the 3^N patterns outside the signal set (N = D - C), each
-of probability :math:`(q/2)^k(1-q)^{N-k}`; I is an integer,
+A multiset with k features consists of I of the 3^N patterns outside the signal set (N = D - C).
+Each has the probability :math:`(q/2)^k(1-q)^{N-k}`, and I is the integer
 
 .. math:: I = \frac{(L-1)!}{m_0!\,\prod_t m_t!}\prod_t\binom{C}{a_t,\,b_t,\,C-a_t-b_t}^{m_t},
 
-with m_t sets of type t = (a_t, b_t) and m_0 empty ones. That no image is missing is checked, not
-trusted: the multisets are distinct, all I > 0, and for every k
+with m_t sets of type t = (a_t, b_t) and m_0 empty ones. Completeness is verified: the multisets are
+distinct, all I > 0, and for every k
 
 .. math:: \sum_{\text{multisets with }k\text{ features}} I = \binom Nk 2^k .
 """
@@ -26,22 +26,37 @@ _BITS = 128
 
 
 class Images(NamedTuple):
-    """Multisets sorted by their number of features, so that those with at most K are the first.
+    """Multisets, sorted by their number of features.
 
-    State i has probability in the ball (``weight[i]``, ``error[i]``), sum ``T = total[i]``, and
-    ``copies[j]`` sets of type ``kind[j]`` for ``start[i] <= j < start[i + 1]``. The first
-    ``upto[k]`` states are those with at most k features.
+    State i has ``copies[j]`` sets of type ``type_index[j]`` for ``start[i] <= j < start[i + 1]``.
+
+    Attributes
+    ----------
+    plus, minus
+        Numbers of +1 and -1 in each type, int64 (types,).
+    upto
+        Number of states with at most k features, int64 (K + 1,); they come first.
+    total
+        Sum T of each state, int64 (states,).
+    weight, error
+        Center and radius of the probability of each state, float (states,).
+    start
+        First entry of each state, int64 (states + 1,).
+    type_index
+        Index of a type, int32 (entries,).
+    copies
+        Number of sets of this type, float (entries,).
     """
 
-    plus: np.ndarray  # int64 (types,)
-    minus: np.ndarray  # int64 (types,)
-    upto: np.ndarray  # int64 (K + 1,)
-    total: np.ndarray  # int64 (states,)
-    weight: np.ndarray  # float (states,)
-    error: np.ndarray  # float (states,)
-    start: np.ndarray  # int64 (states + 1,)
-    kind: np.ndarray  # int32 (entries,)
-    copies: np.ndarray  # float (entries,)
+    plus: np.ndarray
+    minus: np.ndarray
+    upto: np.ndarray
+    total: np.ndarray
+    weight: np.ndarray
+    error: np.ndarray
+    start: np.ndarray
+    type_index: np.ndarray
+    copies: np.ndarray
 
     @property
     def K(self) -> int:
@@ -49,25 +64,32 @@ class Images(NamedTuple):
         return self.upto.size - 1
 
     def sets(self, i: int) -> tuple[list[tuple[int, int]], list[int]]:
-        """Return the types (a, b) of the nonempty random sets of state i, and how many of each."""
+        """Return the types (a, b) of the nonempty random sets of state i, and their numbers."""
         entries = slice(self.start[i], self.start[i + 1])
-        kinds = self.kind[entries]
-        pairs = zip(self.plus[kinds].tolist(), self.minus[kinds].tolist())
+        types = self.type_index[entries]
+        pairs = zip(self.plus[types].tolist(), self.minus[types].tolist())
         return list(pairs), self.copies[entries].astype(int).tolist()
 
 
 class IncompleteError(ArithmeticError):
-    """The multisets are not all there are: a defect of their enumeration."""
+    """The enumeration of the multisets is incomplete, which is a defect of the code."""
 
 
 @lru_cache(maxsize=4)
 def images(problem: Problem, K: int) -> Images:
-    """Return all multisets with at most K features, proved complete.
+    """Return all multisets with at most K features, and verify that none is missing.
+
+    Parameters
+    ----------
+    problem
+        Constants of the data.
+    K
+        Largest number of features outside the signal set.
 
     Raises
     ------
     IncompleteError
-        If the integer identity fails.
+        If a multiset is missing or repeated.
     """
     table = enumerate_states(problem, K)
     features, total = features_and_totals(problem, table)
@@ -76,9 +98,9 @@ def images(problem: Problem, K: int) -> Images:
     weight, error = np.empty(features.size), np.empty(features.size)
     with ctx.workprec(_BITS):
         q, N = exact(problem.q), problem.D - problem.C
-        each = [(q / 2) ** k * (1 - q) ** (N - k) for k in range(K + 1)]
+        probabilities = [(q / 2) ** k * (1 - q) ** (N - k) for k in range(K + 1)]
         for i, (k, count) in enumerate(zip(features.tolist(), counts)):
-            weight[i], error[i] = ball(arb(count) * each[k])
+            weight[i], error[i] = ball(arb(count) * probabilities[k])
     order = np.argsort(features, kind="stable")
     lengths = np.diff(table.start)
     start = np.concatenate([[0], np.cumsum(lengths[order])])
@@ -91,52 +113,58 @@ def images(problem: Problem, K: int) -> Images:
         weight[order],
         error[order],
         start,
-        table.kind[entries],
+        table.type_index[entries],
         table.copies[entries],
     )
 
 
 def features_and_totals(problem: Problem, table: StateTable) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of features and the sum T of each state, from its entries."""
+    """Return the number of features and the sum T of each state in a table."""
     owner = np.repeat(np.arange(table.weight.size), np.diff(table.start))
-    size, charge = (table.plus + table.minus)[table.kind], (table.plus - table.minus)[table.kind]
-    found = [
+    size, charge = (
+        (table.plus + table.minus)[table.type_index],
+        (table.plus - table.minus)[table.type_index],
+    )
+    features, sums = (
         np.bincount(owner, weights=table.copies * part, minlength=table.weight.size)
         for part in (size, charge)
-    ]
-    return found[0].astype(np.int64), found[1].astype(np.int64) + problem.C
+    )
+    return features.astype(np.int64), sums.astype(np.int64) + problem.C
 
 
 def patterns(problem: Problem, table: StateTable) -> list[int]:
-    """Return the number I of patterns that each multiset stands for."""
+    """Return the number I of patterns of each multiset in a table."""
     C, others = problem.C, problem.L - 1
-    ways = [
+    arrangements = [
         math.comb(C, a + b) * math.comb(a + b, a)
         for a, b in zip(table.plus.astype(int).tolist(), table.minus.astype(int).tolist())
     ]
-    kinds, copies = table.kind.tolist(), table.copies.astype(int).tolist()
-    found = []
+    types, copies = table.type_index.tolist(), table.copies.astype(int).tolist()
+    counts = []
     for first, last in zip(table.start[:-1].tolist(), table.start[1:].tolist()):
         count, left = 1, others
-        for kind, m in zip(kinds[first:last], copies[first:last]):
-            count *= math.comb(left, m) * ways[kind] ** m
+        for index, m in zip(types[first:last], copies[first:last]):
+            count *= math.comb(left, m) * arrangements[index] ** m
             left -= m
-        found.append(count)
-    return found
+        counts.append(count)
+    return counts
 
 
 def require_complete(
     problem: Problem, K: int, table: StateTable, features: np.ndarray, counts: list[int]
 ) -> None:
-    """Raise IncompleteError unless the multisets are distinct and stand for all patterns."""
+    """Raise IncompleteError unless the multisets are distinct and comprise all patterns.
+
+    ``features`` and ``counts`` are the numbers of features and of patterns of each multiset.
+    """
     bounds = zip(table.start[:-1].tolist(), table.start[1:].tolist())
-    kinds, copies = table.kind.tolist(), table.copies.astype(int).tolist()
-    distinct = {frozenset(zip(kinds[i:j], copies[i:j])) for i, j in bounds}
+    types, copies = table.type_index.tolist(), table.copies.astype(int).tolist()
+    distinct = {frozenset(zip(types[i:j], copies[i:j])) for i, j in bounds}
     sums = [0] * (K + 1)
     for k, count in zip(features.tolist(), counts):
         if not (k <= K and count > 0):
-            raise IncompleteError(f"a multiset with {k} features stands for {count} patterns")
+            raise IncompleteError(f"a multiset with {k} features comprises {count} patterns")
         sums[k] += count
     N = problem.D - problem.C
     if len(distinct) != len(counts) or sums != [math.comb(N, k) * 2**k for k in range(K + 1)]:
-        raise IncompleteError(f"the multisets with at most {K} features are not all there are")
+        raise IncompleteError(f"the multisets with at most {K} features are incomplete")

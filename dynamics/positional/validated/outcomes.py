@@ -1,7 +1,7 @@
-r"""Loss, test error and the floor of the loss, enclosed on a box of states.
+r"""Enclosures of the loss and of the test error on a box of states, and the floor of the loss.
 
-The images with at most K features are summed; of all others the loss is bounded by
-:mod:`dynamics.positional.validated.tail` and the test error by their probability.
+The images with at most K features are summed. For all other images the loss is bounded by
+:mod:`dynamics.positional.validated.tail`, and the test error by their probability.
 """
 
 import math
@@ -17,21 +17,38 @@ from dynamics.positional.validated.field import Field
 from dynamics.positional.validated.tail import Tail
 
 _BITS = 96
-_MOST_FEATURES = 300  # of the sum in the floor: a lower bound of it is enough
+_MOST_FEATURES = 300  # terms of the sum in the floor, for which a lower bound is enough
 
 
 class Outcomes(NamedTuple):
-    """(low, high) of the population loss and of the test error P[F <= 0], ties included."""
+    """Enclosures (low, high) of the population loss and of the test error.
+
+    Attributes
+    ----------
+    loss
+        Population loss.
+    test_error
+        ``P[F <= 0]``, ties included.
+    """
 
     loss: tuple[float, float]
     test_error: tuple[float, float]
 
 
 def outcomes(field: Field, tail: Tail, box: Series) -> Outcomes:
-    """Return loss and test error for all states of a box (order 0, three lanes).
+    """Return enclosures of loss and test error for all states of a box.
 
-    An image whose sign of F the box does not show widens the test error, unless F vanishes for
-    every state (:func:`is_tie`): then it is an error.
+    An image counts as undecided if the sign of F is not constant on the box, unless F vanishes at
+    every state (:func:`is_tie`); then it counts as an error.
+
+    Parameters
+    ----------
+    field
+        Velocity field with its images.
+    tail
+        Bounds of the contribution of all other images.
+    box
+        Box of states: a series of order 0 with three lanes.
     """
     images, problem = field.images, field.problem
     F = field.outputs(box)
@@ -69,22 +86,30 @@ def outcomes(field: Field, tail: Tail, box: Series) -> Outcomes:
 
 
 def _loss(F: arb) -> arb:
-    """Return a ball around log(1 + e^-F), without overflow."""
+    """Return a ball that contains log(1 + e^-F), without overflow."""
     low, high = F.lower(), F.upper()
     ends = [(-x).exp().log1p() if x > 0 else x.exp().log1p() - x for x in (low, high)]
     return ends[0].union(ends[1])
 
 
-def is_tie(problem: Problem, kinds: list[tuple[int, int]], copies: list[int]) -> bool:
-    r"""Tell whether F = 0 at T = 0 whatever the state: all :math:`M_k=\sum_is_i^kn_i^{p-k}` vanish.
+def is_tie(problem: Problem, types: list[tuple[int, int]], copies: list[int]) -> bool:
+    r"""Return whether F = 0 at every state, for an image with T = 0.
 
-    At T = 0, :math:`F=(\kappa\alpha)^p\sum_k\binom pkM_kX^kY^{p-k}` with X = Lambda - Gamma and
-    Y = Gamma - Xi; the sum is over all rows, those of the signal set included.
+    At T = 0, :math:`F=(\kappa\alpha)^p\sum_k\binom pkM_kX^kY^{p-k}` with X = Lambda - Gamma,
+    Y = Gamma - Xi and :math:`M_k=\sum_is_i^kn_i^{p-k}`, the sum over all rows including those of
+    the signal set. F vanishes at every state if all M_k do.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    types, copies
+        Types (a, b) of the nonempty random sets, and the number of sets of each type.
     """
     C, p = problem.C, problem.p
     for k in range(p):
         total = 0
-        for (a, b), m in [((C, 0), 1), *zip(kinds, copies)]:
+        for (a, b), m in [((C, 0), 1), *zip(types, copies)]:
             rows = a + (-1) ** k * b + (C - a - b if k == 0 else 0)
             total += m * rows * (a - b) ** (p - k)
         if total:
@@ -95,11 +120,11 @@ def is_tie(problem: Problem, kinds: list[tuple[int, int]], copies: list[int]) ->
 def floor(problem: Problem) -> float:
     r"""Return a lower bound of the loss on the whole plane gamma = rho, :math:`\log2\,P[C+R\le0]`.
 
-    R is the sum of the coefficients outside the signal set. Proved for all sizes and odd increasing
-    activations in ``symbolic.positional.floor`` (``patchdyn derive floor``): for alpha >= 0 the
-    output F has the sign of T = C + R there, so that where T <= 0 the loss is at least log 2; for
-    alpha < 0 the same holds where T >= 0, which is no less likely. For C = 2 it bounds the loss on
-    rho = beta too.
+    R is the sum of the coefficients outside the signal set. The bound is proved for all sizes and
+    odd increasing activations in ``symbolic.positional.floor`` (``patchdyn derive floor``). For
+    alpha >= 0 the output F has the sign of T = C + R there, so that the loss is at least log 2 for
+    T <= 0. For alpha < 0 this holds for T >= 0, which has no smaller probability. For C = 2 it is
+    also a lower bound on rho = beta.
     """
     N, C = problem.D - problem.C, problem.C
     with ctx.workprec(_BITS):

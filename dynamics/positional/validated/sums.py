@@ -1,7 +1,7 @@
 r"""Compiled sums over images: expectations of Taylor series, in balls.
 
 For each total sum T the contribution of a set type to a quantity is tabulated once, relative to an
-empty set. A state is a short sparse dot product; 64 of them are handled side by side.
+empty set. A state is a short sparse dot product; 64 states are processed at a time in lanes.
 """
 
 from typing import NamedTuple
@@ -16,26 +16,35 @@ _LANES = 64
 
 
 class Tables(NamedTuple):
-    """Series of quantities: of the image without random sets, and of each type less an empty set.
+    """Series of the quantities of sets, with radii.
 
-    ``linear`` is the one series that T multiplies in F.
+    Attributes
+    ----------
+    least
+        The smallest T.
+    base, base_radius
+        Quantities of the image without features in random sets, (sums, quantities, order + 1).
+    table, table_radius
+        Difference of each type to an empty set, (sums, types, quantities, order + 1).
+    linear, linear_radius
+        The series that T is multiplied with in F, (order + 1, 1).
     """
 
-    least: int  # the smallest T
-    base: np.ndarray  # (sums, quantities, order + 1)
+    least: int
+    base: np.ndarray
     base_radius: np.ndarray
-    table: np.ndarray  # (sums, types, quantities, order + 1)
+    table: np.ndarray
     table_radius: np.ndarray
-    linear: np.ndarray  # (order + 1, 1)
+    linear: np.ndarray
     linear_radius: np.ndarray
 
 
 @kernel
-def gather(images, tables, first, count, values, radii, totals, weight, error):
-    """Write the quantities of states ``first`` .. to lanes; lanes beyond ``count`` weigh nothing.
+def load_states(images, tables, first, count, values, radii, totals, weight, error):
+    """Write the quantities of the states from ``first`` on to lanes.
 
-    ``values`` and ``radii`` are (quantities, order + 1, lanes). A state with m entries is a sum of
-    m + 1 products.
+    ``values`` and ``radii`` are (quantities, order + 1, lanes). Lanes of states from ``count`` on
+    receive weight 0. A state with m entries is a sum of m + 1 products.
     """
     quantities, terms = tables.base.shape[1], tables.base.shape[2]
     width = quantities * terms
@@ -55,8 +64,8 @@ def gather(images, tables, first, count, values, radii, totals, weight, error):
             radius[c] = base_radius[t, c] + share * abs(base[t, c])
         for j in range(images.start[i], images.start[i + 1]):
             row, wide, m = (
-                table[t, images.kind[j]],
-                table_radius[t, images.kind[j]],
+                table[t, images.type_index[j]],
+                table_radius[t, images.type_index[j]],
                 images.copies[j],
             )
             for c in range(width):
@@ -74,28 +83,31 @@ def gather(images, tables, first, count, values, radii, totals, weight, error):
 
 @kernel
 def combine(a, ra, factor, b, rb, times, out, rout):
-    """Write ``factor`` a + ``times`` b: a number times series in lanes, lanes times one series."""
+    """Write ``factor`` a + ``times`` b to ``out``, with radii.
+
+    a is a series with lanes and ``factor`` a number; b is a single series and ``times`` (lanes,).
+    """
     for k in range(a.shape[0]):
         for lane in range(a.shape[1]):
-            one, other = factor * a[k, lane], times[lane] * b[k, 0]
-            out[k, lane] = one + other
+            first, second = factor * a[k, lane], times[lane] * b[k, 0]
+            out[k, lane] = first + second
             rout[k, lane] = (
                 factor * ra[k, lane]
                 + abs(times[lane]) * rb[k, 0]
-                + UNIT * (abs(one) + abs(other) + abs(out[k, lane]))
+                + UNIT * (abs(first) + abs(second) + abs(out[k, lane]))
             ) * INFLATE + TINY
 
 
 @kernel
 def add_mean(x, rx, weight, error, out, rout, share):
-    """Add the weighted lanes of a series to accumulators of its shape."""
+    """Add a series, weighted by lane, to accumulators of its shape."""
     for k in range(x.shape[0]):
         add_product(x[k], rx[k], weight, error, out[k], rout[k], share)
 
 
 @kernel
 def over_lanes(values, radii, blocks):
-    """Return sums over lanes of accumulators (means, order + 1, lanes) and their radii."""
+    """Return the sums over lanes of accumulators (means, order + 1, lanes), and their radii."""
     lanes = values.shape[2]
     sums, bounds = np.zeros(values.shape[:2]), np.zeros(values.shape[:2])
     grow = 1.0 + (8.0 * blocks + 4.0 * lanes + 40.0) * UNIT
@@ -112,7 +124,10 @@ def over_lanes(values, radii, blocks):
 
 @kernel
 def outputs(images, tables, count):
-    """Return the series F = N + ell T of each state, (order + 1, count), with radii."""
+    """Return the series F = N + ell T of the first ``count`` states, (order + 1, count), and radii.
+
+    ell is the series ``linear`` of the tables.
+    """
     quantities, terms = tables.base.shape[1], tables.base.shape[2]
     values = np.zeros((quantities, terms, _LANES))
     radii = np.zeros((quantities, terms, _LANES))
@@ -120,7 +135,7 @@ def outputs(images, tables, count):
     F, rF = np.empty((terms, _LANES)), np.empty((terms, _LANES))
     out, rout = np.empty((terms, count)), np.empty((terms, count))
     for first in range(0, count, _LANES):
-        gather(images, tables, first, count, values, radii, totals, weight, error)
+        load_states(images, tables, first, count, values, radii, totals, weight, error)
         combine(values[0], radii[0], 1.0, tables.linear, tables.linear_radius, totals, F, rF)
         for lane in range(min(_LANES, count - first)):
             out[:, first + lane] = F[:, lane]
@@ -144,7 +159,7 @@ def velocity_means(images, tables, count, p):
     blocks = (count + _LANES - 1) // _LANES
     share = (blocks + 4) * UNIT
     for block in range(blocks):
-        gather(images, tables, block * _LANES, count, values, radii, totals, weight, error)
+        load_states(images, tables, block * _LANES, count, values, radii, totals, weight, error)
         combine(values[0], radii[0], 1.0, tables.linear, tables.linear_radius, totals, F, rF)
         logistic(F, rF, s, rs, w, rw, x, rx)
         combine(values[0], radii[0], float(p), tables.linear, tables.linear_radius, totals, y, ry)
@@ -158,7 +173,7 @@ def velocity_means(images, tables, count, p):
 
 @kernel
 def jacobian_means(images, tables, count, p):
-    r"""Return the means that make up the Jacobian, (12, order + 1), with radii.
+    r"""Return the means in the Jacobian, (12, order + 1), with radii.
 
     In this order: E[s N], E[s A], E[s B], E[s S_aa], E[s S_ab], E[s S_bb], then with
     w = s (1 - s) and M = p N + ell T: E[w M M], E[w M A], E[w M B], E[w A A], E[w A B], E[w B B].
@@ -174,7 +189,7 @@ def jacobian_means(images, tables, count, p):
     blocks = (count + _LANES - 1) // _LANES
     share = (blocks + 4) * UNIT
     for block in range(blocks):
-        gather(images, tables, block * _LANES, count, values, radii, totals, weight, error)
+        load_states(images, tables, block * _LANES, count, values, radii, totals, weight, error)
         combine(values[0], radii[0], 1.0, tables.linear, tables.linear_radius, totals, F, rF)
         logistic(F, rF, s, rs, w, rw, x, rx)
         for q in range(6):
@@ -183,11 +198,11 @@ def jacobian_means(images, tables, count, p):
         combine(values[0], radii[0], float(p), tables.linear, tables.linear_radius, totals, F, rF)
         values[0] = F
         radii[0] = rF
-        at = 6
+        index = 6
         for q in range(3):
             multiply(w, rw, values[q], radii[q], x, rx)
             for r in range(q, 3):
                 multiply(x, rx, values[r], radii[r], y, ry)
-                add_mean(y, ry, weight, error, means[at], wide[at], share)
-                at += 1
+                add_mean(y, ry, weight, error, means[index], wide[index], share)
+                index += 1
     return over_lanes(means, wide, blocks)

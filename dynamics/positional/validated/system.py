@@ -1,4 +1,4 @@
-"""The reduced dynamics as a system of which tubes can be proved."""
+"""The reduced dynamics as a system for certified enclosures of trajectories (tubes)."""
 
 import math
 from dataclasses import dataclass
@@ -17,13 +17,22 @@ from dynamics.positional.validated.field import Field
 from dynamics.positional.validated.images import images
 from dynamics.positional.validated.tail import Tail
 
+#: Default limit of the number of multisets that are summed.
 MOST_STATES = 200_000
-_SHARE = 0.25  # of the tolerance that what is neglected may take
+_SHARE = 0.25  # fraction of the tolerance that truncation may use
 
 
 @dataclass(frozen=True)
 class TruncatedField:
-    """The velocity of the images with at most K features, in balls and in floats."""
+    """Velocity from the images with at most K features, in balls and in floats.
+
+    Attributes
+    ----------
+    field
+        Velocity in balls.
+    tail
+        Bounds of the contribution of all other images.
+    """
 
     field: Field
     tail: Tail
@@ -34,42 +43,52 @@ class TruncatedField:
         return self.field.K
 
     def velocity(self, theta: Series) -> Series:
-        """Return the Taylor series of the velocity along a curve."""
+        """Return the Taylor series of the velocity along a curve theta, three lanes."""
         return self.field.velocity(theta)
 
     def jacobian(self, theta: Series) -> Series:
-        """Return the Taylor series of its Jacobian."""
+        """Return the Taylor series of the Jacobian along a curve theta, nine lanes (by rows)."""
         return self.field.jacobian(theta)
 
     def neglected(self, box: Series) -> np.ndarray:
-        """Return bounds (3,) on a box of the velocity of all other images."""
+        """Return bounds (3,), valid on a box, of the velocity from all other images."""
         return np.asarray(self.tail.bounds(box)[self.K, 1:])
 
     @cached_property
-    def _plan(self) -> tuple[StateTable, Constants]:
+    def _arguments(self) -> tuple[StateTable, Constants]:
+        """Table and constants for the float kernels."""
         problem = self.field.problem
         return _states(problem, self.K), Constants.of(problem)
 
     def velocity_at(self, theta: np.ndarray) -> np.ndarray:
-        """Return the velocity in floats."""
-        _, *slopes = gradient_sum(*self._plan, *theta.tolist())
+        """Return the velocity at a state (3,) in floats."""
+        _, *slopes = gradient_sum(*self._arguments, *theta.tolist())
         return -np.array(slopes) / self.field.problem.multiplicity
 
     def jacobian_at(self, theta: np.ndarray) -> np.ndarray:
-        """Return its Jacobian in floats."""
-        hessian = hessian_sum(*self._plan, *theta.tolist())
+        """Return the Jacobian (3, 3) at a state (3,) in floats."""
+        hessian = hessian_sum(*self._arguments, *theta.tolist())
         return -hessian / np.array(self.field.problem.multiplicity)[:, None]
 
 
 @lru_cache(maxsize=8)
 def _states(problem: Problem, K: int) -> StateTable:
+    """Return the table of all multisets with at most K features, from a cache."""
     return enumerate_states(problem, K)
 
 
 class ReducedSystem:
-    """The flow or descent of (alpha, gamma, rho) on the population risk, from a start.
+    """Dynamics of (alpha, gamma, rho) on the population risk, with its initial state.
 
-    The start of Parametrization 3.1 is irrational; the float next to it gets a radius.
+    Parameters
+    ----------
+    problem
+        Constants.
+    initial
+        Initial state; ``None`` means Parametrization 3.1. That state is irrational: it is
+        represented by the nearest float and a radius.
+    most_states
+        Largest number of multisets that are summed.
     """
 
     def __init__(
@@ -89,19 +108,25 @@ class ReducedSystem:
         self._images = images(problem, min(4, self.most_K))
 
     def field(self, theta: np.ndarray, tolerance: float) -> TruncatedField:
-        """Return the smallest field whose neglected part is a share of tolerance x velocity.
+        """Return the smallest field that neglects at most a quarter of tolerance x |velocity|.
+
+        Parameters
+        ----------
+        theta
+            State (3,).
+        tolerance
+            Relative error of the velocity.
 
         Raises
         ------
         ToleranceError
-            If it needs more states than are allowed.
+            If the field needs more states than allowed.
         """
         beyond = self.tail.bounds(Series.exact(theta[None, :]))[:, 1:]
         lost = np.sqrt((self.metric * beyond**2).sum(axis=1))
         K = min(4, self.most_K)
         while True:
-            found = self.truncated(K)
-            velocity = found.velocity_at(theta)
+            velocity = self.truncated(K).velocity_at(theta)
             speed = math.sqrt(float((self.metric * velocity**2).sum()))
             enough = int(np.argmax(lost <= _SHARE * tolerance * speed))
             enough = min(enough, self.problem.D - self.problem.C)
@@ -109,8 +134,8 @@ class ReducedSystem:
                 return self.truncated(enough)
             if enough > self.most_K:
                 raise ToleranceError(
-                    f"tolerance = {tolerance:g} needs all images with up to {enough} features, and "
-                    f"those with up to {self.most_K} are as many as are kept"
+                    f"tolerance = {tolerance:g} needs all images with up to {enough} features, but "
+                    f"the limit of the number of states allows only {self.most_K}"
                 )
             K = enough
 

@@ -1,10 +1,10 @@
-r"""What is neglected beyond K features, bounded on a box: a perturbation of the velocity.
+r"""Bounds, valid on a box, of the velocity from images with more than K features.
 
 The velocity is :math:`f = f_K + g`, g the sum over all images with more than K features. As
 :math:`0<s(-F)<1`, :math:`|g_i|\le\sum_{k>K}P[N=k]\,E[|F_i|\mid N=k]/w_i`. The binomial
-probabilities are exact (Arb, rounded up); given N = k the moments of
-:mod:`dynamics.positional.population.truncation` bound the rest, with the largest weights and the
-largest alpha of the box. No Jacobian of g is needed.
+probabilities are upper bounds from Arb balls. The conditional expectations are bounded by
+:mod:`dynamics.positional.population.truncation` at the largest weights and the largest alpha of the
+box. The Jacobian of g is not needed.
 """
 
 import math
@@ -26,7 +26,7 @@ _BITS = 128
 
 @lru_cache(maxsize=4)
 def groups(problem: Problem) -> Neglected:
-    """Return all images grouped by N = 0 .. k_max and beyond, with exact probabilities."""
+    """Return all images grouped by N = 0 .. k_max and N > k_max, with certified probabilities."""
     rough = binomial_tail(problem)
     N, k_max = problem.D - problem.C, rough.mass.size - 2
     with ctx.workprec(_BITS):
@@ -38,7 +38,7 @@ def groups(problem: Problem) -> Neglected:
 
 
 class Tail:
-    """Bounds of what lies beyond K, for every K at once."""
+    """Bounds of the contribution of images with more than K features, for all K."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -46,10 +46,19 @@ class Tail:
         self.constants = Constants.of(problem)
 
     def bounds(self, box: Series) -> np.ndarray:
-        """Return bounds (k_max + 2, 4) on a box: row K is of all images with more than K features.
+        """Return bounds for all states of a box.
 
-        ``box`` has order 0 and three lanes. Columns: the loss, and the velocity of alpha, gamma,
-        rho; the last row is the neglected nothing. Not finite where the box is not.
+        Parameters
+        ----------
+        box
+            Box of states: a series of order 0 with three lanes.
+
+        Returns
+        -------
+        ndarray, shape (k_max + 2, 4)
+            Row K contains the bounds for all images with more than K features; the last row is 0.
+            Columns: the loss, and the velocities of alpha, gamma and rho. The bounds are not finite
+            if the box is not.
         """
         weights = Attention.along(self.problem, box)
         parts = (
@@ -59,10 +68,10 @@ class Tail:
             weights.Lambda_minus_Gamma,
             weights.Gamma_minus_Xi,
         )
-        alpha, *most = (
+        alpha, *bounds = (
             float(abs(part.mid[0, 0]) + part.rad[0, 0]) * (1.0 + 1e-15)
             for part in (box.lane(slice(0, 1)), *parts)
         )
-        each = weighted_bounds(self.groups, self.constants, alpha, tuple(most))
-        beyond = np.cumsum(each[:0:-1], axis=0)[::-1] * OUTWARD
-        return np.vstack([beyond, np.zeros((1, each.shape[1]))])
+        contributions = weighted_bounds(self.groups, self.constants, alpha, tuple(bounds))
+        beyond = np.cumsum(contributions[:0:-1], axis=0)[::-1] * OUTWARD
+        return np.vstack([beyond, np.zeros((1, contributions.shape[1]))])

@@ -16,7 +16,7 @@ from simulations.masked.maps import MAPS
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
-from simulations.sweep.run import compute, grid
+from simulations.sweep.compute import compute, grid
 
 #: |Phi_1| at the switch over everything else then; Phi_n afterwards over what Phi_1 still does.
 LEAD = 3.0

@@ -21,10 +21,11 @@ from simulations.seeds import seeds_of
 
 #: Tolerance of the reference values, computed by the Fourier method.
 REFERENCE = 1e-11
-#: alpha, gamma, rho: patch association has begun and the loss still has all its scales.
+#: alpha, gamma, rho: patch association has begun, and the loss is not small yet.
 STATE = (0.05, 1.0, -0.06)
+#: Mean number qD of random features.
 FEATURES = (2, 16)
-#: Standard errors by which the pooled sample may miss the reference.
+#: Standard errors by which the mean over all samples may differ from the reference.
 SIGMAS = 3.0
 
 
@@ -35,9 +36,9 @@ def measure(context: Context) -> Measurement:
     tolerances = (1e-2, 1e-6, 1e-10) if context.quick else (1e-1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
     samples = (1_000, 10_000, 30_000) if context.quick else (1_000, 10_000, 100_000, 300_000)
     seeds = seeds_of(context.seed, 5 if context.quick else 8)
-    patience = 0.01 if context.quick else 0.1
+    seconds_per_timing = 0.01 if context.quick else 0.1
     panels = [
-        compare_methods(problem, state, REFERENCE, tolerances, samples, seeds, patience)
+        compare_methods(problem, state, REFERENCE, tolerances, samples, seeds, seconds_per_timing)
         for problem in context.track(problems)
     ]
     return Measurement(
@@ -55,19 +56,19 @@ _CERTIFIED = ("method", "error", "bound")
 
 
 def certified(data: xarray.Dataset) -> Iterator[dict[str, Any]]:
-    """Yield the certified values of a problem that were computed, not only predicted."""
-    known = data.isel(run=(data["certified"] & data["measured"]).values)
+    """Yield the certified values of a problem that were computed, without predicted ones."""
+    computed = data.isel(run=(data["certified"] & data["measured"]).values)
     key = {"qD": data.attrs["qD"], "reference": data.attrs["reference_bound"]}
-    for row in known.to_dataframe().to_dict("records"):
+    for row in computed.to_dataframe().to_dict("records"):
         yield key | {"tolerance": row["setting"]} | {name: row[name] for name in _CERTIFIED}
 
 
 def summary(data: xarray.Dataset) -> dict[str, float]:
-    """Return the numbers of a problem as a whole."""
-    seen = data["certified"] & data["measured"]
+    """Return the row of a problem."""
+    computed = data["certified"] & data["measured"]
     return {
         "qD": data.attrs["qD"],
-        "error_over_bound": float((data["error"] / data["bound"]).where(seen).max()),
+        "error_over_bound": float((data["error"] / data["bound"]).where(computed).max()),
         "sampling_deviation": data.attrs["sampling_z"],
         "reference_bound": data.attrs["reference_bound"],
         "enumeration_difference": data.attrs.get("enumeration_difference", math.nan),
@@ -75,24 +76,24 @@ def summary(data: xarray.Dataset) -> dict[str, float]:
 
 
 def wall_times(data: xarray.Dataset) -> Iterator[dict[str, Any]]:
-    """Yield the seconds of a gradient to a certified error, and by the law of sampling."""
+    """Yield the seconds of a gradient with a certified error; for sampling, extrapolated ones."""
     for error in (1e-3, 1e-6):
         seconds = {method: _fastest(data, method, error) for method in ("enumeration", "fourier")}
         seconds["sampling"] = _sampling_seconds(data, error)
         for method, duration in seconds.items():
-            if duration == duration:
+            if not math.isnan(duration):
                 key = {"qD": data.attrs["qD"], "method": method, "error": error}
                 yield key | {"seconds": duration}
 
 
 def _fastest(data: xarray.Dataset, method: str, error: float) -> float:
-    """Return the least seconds of a gradient whose bound, relative, is below ``error``."""
+    """Return the least seconds of a gradient with a relative bound of at most ``error``."""
     good = (data["method"] == method) & data["measured"] & (data["bound"] <= error)
     return float(data["seconds"].where(good).min()) if bool(good.any()) else float(np.nan)
 
 
 def _sampling_seconds(data: xarray.Dataset, error: float) -> float:
-    """Return the seconds of a gradient with this root mean square error, by its 1/sqrt(N) law."""
+    """Return the seconds of a gradient with this root mean square error, by the 1/sqrt(N) law."""
     last = data.isel(run=(data["method"] == "sampling").values).isel(run=-1)
     return float(last["seconds"] * (last["error"] / error) ** 2)
 
@@ -103,13 +104,13 @@ def _figure(panels: list[xarray.Dataset]) -> Any:
         "Time to equal error of the three methods",
         "Wall time of one gradient on one thread against the error it reaches, at D = 64, C = 4, "
         "(alpha, gamma, rho) = (0.05, 1, -0.06). Filled: the largest error of a gradient entry "
-        "against the reference (Fourier at 1e-11), relative to the largest entry; for sampling the "
-        "root mean square over seeds. Open: the bound that the method itself reports, certified "
-        "for enumeration and Fourier, three standard errors for sampling. Dashed: sampling "
+        "against the reference (Fourier at 1e-11), relative to the largest entry; for sampling "
+        "the root mean square over seeds. Open: the bound reported by the method, certified for "
+        "enumeration and Fourier, three standard errors for sampling. Dashed: sampling "
         "extrapolated by its 1/sqrt(N) law. Shaded: below the certified error of the reference, "
-        "where true errors cannot be told apart. In (b) the crosses are enumeration by its number "
-        "of states, whose table does not fit into the memory budget of 512 MiB. Set-up (drawing "
-        "the sample, making the table of states) is not counted.",
+        "where true errors are not resolved. The crosses in (b) are predictions for enumeration "
+        "from its number of states: the table exceeds the memory budget of 512 MiB. Set-up (the "
+        "sample, the table of states) is not counted.",
         time_to_equal_error.draw,
         join_panels(panels),
         (7.4, 4.4),
@@ -123,18 +124,35 @@ def compare_methods(
     tolerances: Iterable[float],
     samples: Sequence[int],
     seeds: Sequence[int],
-    patience: float,
+    seconds_per_timing: float,
 ) -> xarray.Dataset:
     """Return seconds, error and bound of every method and setting, along the dimension ``run``.
 
-    Errors are relative to the largest gradient entry. ``patience``: seconds spent timing each.
+    Parameters
+    ----------
+    problem, state
+        Where the gradient is evaluated.
+    reference_tolerance
+        Tolerance of the Fourier method for the reference values.
+    tolerances
+        Tolerances of the certified methods.
+    samples, seeds
+        Sample sizes, and the seeds of each.
+    seconds_per_timing
+        Least time spent on timing each setting.
+
+    Returns
+    -------
+    xarray.Dataset
+        Errors and bounds are relative to the largest gradient entry. ``measured`` is false for
+        predictions.
     """
     reference = Population(problem, "fourier", reference_tolerance).evaluate(state)
     exact = np.array(reference.gradient)
     size = float(np.abs(exact).max())
     rows: list[dict[str, Any]] = []
 
-    def certified(method: str, tolerance: float) -> None:
+    def add_certified(method: str, tolerance: float) -> None:
         population = Population(problem, method, tolerance)
         value = population.evaluate(state)
         rows.append(
@@ -145,19 +163,19 @@ def compare_methods(
                 "measured": True,
                 "error": np.abs(np.array(population.gradient(state)) - exact).max() / size,
                 "bound": value.bound / size,
-                "seconds": seconds_of(lambda: population.gradient(state), patience),
+                "seconds": seconds_of(lambda: population.gradient(state), seconds_per_timing),
             }
         )
 
     for tolerance in map(float, tolerances):
-        certified("fourier", tolerance)
+        add_certified("fourier", tolerance)
         try:
-            certified("enumeration", tolerance)
+            add_certified("enumeration", tolerance)
         except ToleranceError:
-            rows.append(_out_of_reach(problem, tolerance, size))
+            rows.append(_predicted(problem, tolerance, size))
     z = 0.0
     for count in samples:
-        row, z = _sampled(problem, state, count, seeds, patience, reference)
+        row, z = _sampled(problem, state, count, seeds, seconds_per_timing, reference)
         rows.append(row)
     attrs = {
         "D": problem.D,
@@ -175,8 +193,8 @@ def compare_methods(
     )
 
 
-def _out_of_reach(problem: Problem, tolerance: float, size: float) -> dict[str, Any]:
-    """Return what enumeration would cost, from its number of states."""
+def _predicted(problem: Problem, tolerance: float, size: float) -> dict[str, Any]:
+    """Return the predicted row of enumeration, from its number of states."""
     return {
         "method": "enumeration",
         "setting": tolerance,
@@ -193,12 +211,12 @@ def _sampled(
     state: State,
     count: int,
     seeds: Sequence[int],
-    patience: float,
+    seconds_per_timing: float,
     reference: Any,
 ) -> tuple[dict[str, Any], float]:
-    """Return the row of one sample size, and the deviation of all seeds' mean in standard errors.
+    """Return the row of a sample size, and the deviation of the mean over seeds in standard errors.
 
-    The deviation is the largest of the loss and the three derivatives.
+    The deviation is the largest among the loss and the three derivatives.
     """
     exact = np.array([reference.loss, *reference.gradient])
     values, variances, bounds = [], [], []
@@ -221,26 +239,26 @@ def _sampled(
         "measured": True,
         "error": np.sqrt((np.abs(error[:, 1:]).max(axis=1) ** 2).mean()) / size,
         "bound": np.mean(bounds) / size,
-        "seconds": seconds_of(lambda: population.gradient(state), patience),
+        "seconds": seconds_of(lambda: population.gradient(state), seconds_per_timing),
     }
     return row, float(np.max(np.abs(error.mean(axis=0)) / standard))
 
 
-def seconds_of(call: Callable[[], Any], patience: float) -> float:
-    """Return the shortest of at least five timed calls, after one that is not counted."""
+def seconds_of(call: Callable[[], Any], seconds_per_timing: float) -> float:
+    """Return the shortest time of at least five calls, after a warm-up call."""
     call()
     times: list[float] = []
-    while len(times) < 5 or sum(times) < patience:
+    while len(times) < 5 or sum(times) < seconds_per_timing:
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
-        if sum(times) > 10.0 * patience:
+        if sum(times) > 10.0 * seconds_per_timing:
             break
     return min(times)
 
 
 def join_panels(panels: Sequence[xarray.Dataset]) -> xarray.Dataset:
-    """Return all panels in one data set, their numbers along the dimension ``panel``."""
+    """Return one dataset of all problems, with the attributes of each along ``panel``."""
     runs = [
         data.assign(panel_of=("run", np.full(data.sizes["run"], i)))
         for i, data in enumerate(panels)
@@ -310,10 +328,10 @@ CLAIM = Claim(
         "at 1e-11: true error, reported bound, wall time."
     ),
     criterion=(
-        "A certified bound is a bound: no value by enumeration or Fourier may lie further from the "
-        "reference than its own bound plus that of the reference. The pooled sample of all seeds "
-        "(eight; five with --quick) may miss it by at most three standard errors, which chance "
-        "exceeds in 0.3 % of cases. Anything else: fails. Wall times do not enter."
+        "A certified bound is a bound: no value by enumeration or Fourier may differ from the "
+        "reference by more than its own bound plus the bound of the reference. The mean over all "
+        "seeds (eight; five with --quick) may differ from it by at most three standard errors, "
+        "exceeded with probability 0.3 %. Anything else: fails. Wall times are reported only."
     ),
     tables={"certified values": CERTIFIED, "problems": PROBLEMS, "wall times": TIMES},
     measure=measure,

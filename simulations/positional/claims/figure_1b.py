@@ -1,4 +1,4 @@
-"""Figure 1b: sets on the grid of an image, localized and not, and what training finds of them."""
+"""Figure 1b: sets on the grid of an image, localized or not, and what A shows of them."""
 
 import math
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ from simulations.reproduction.predicates import Column, Table, Tables
 CUT = 0.55
 #: Runs of each partition, with data, feature and start of their own.
 RUNS = 5
-#: Share of patches whose set must be read off A: the share 0.9 of Threshold_{0.9 C}.
-READ_OFF = 0.9
-#: Share of patches below which the sets are surely not read off A.
+#: Share of patches whose set A must show: the share 0.9 of Threshold_{0.9 C}.
+SHOWN = 0.9
+#: The claim fails if the interval of this share is below one half.
 HALF = 0.5
 #: Names of the two partitions of the figure.
 LAYOUTS = {"squares": "(1) squares of the grid", "random": "(2) not contiguous"}
@@ -35,7 +35,7 @@ _TITLES = {"squares": "(1) squares", "random": "(2) not contiguous"}
 
 
 def measure(context: Context) -> Measurement:
-    """Train on images whose sets are squares, and whose sets are not contiguous."""
+    """Train on images with square sets and on images with sets that are not contiguous."""
     settings = _settings(context.quick)
     jobs = [(layout, number) for layout in settings for number in range(RUNS)]
     runs: dict[str, list[Training]] = {layout: [] for layout in settings}
@@ -48,9 +48,9 @@ def measure(context: Context) -> Measurement:
     for layout, setting in settings.items():
         errors = [run.history.test_error[-1] for run in runs[layout]]
         row = {"sets": LAYOUTS[layout], "test_error": sum(errors) / RUNS}
-        readings = [look(setting, run) for run in runs[layout]]
-        for name in READINGS:
-            row |= intervals.cells(name, mean_of([reading[name] for reading in readings]))
+        values = [localization(setting, run) for run in runs[layout]]
+        for name in MEASURES:
+            row |= intervals.cells(name, mean_of([value[name] for value in values]))
         rows.append(row)
     first = {layout: trainings[0] for layout, trainings in runs.items()}
     return Measurement(
@@ -60,25 +60,25 @@ def measure(context: Context) -> Measurement:
     )
 
 
-#: What is read off the learned A.
-READINGS = {
+#: Measures of the learned A.
+MEASURES = {
     "recovered": "patches whose top C entries of A are their set",
     "inside": "attention to the own set, times D",
     "outside": "attention to other sets, times D",
     "neighbours": "attention to neighbours in other sets, times D",
-    "cut": f"pairs on the right side of the cut at {CUT}, each row scaled to -1 .. 1",
+    "cut": f"pairs on the correct side of the cut at {CUT}, each row scaled to -1 .. 1",
 }
 
 
-def look(setting: Setting, run: Training) -> dict[str, float]:
-    """Return what the learned A of a run shows of the sets."""
+def localization(setting: Setting, run: Training) -> dict[str, float]:
+    """Return the values of `MEASURES` for the learned A of a run."""
     problem = setting.problem
     D = problem.D
     same = same_set(set_of(problem, run.partition))
     off = ~np.eye(D, dtype=bool)
     S = D * softmax(run.A / problem.tau, axis=1)
-    place = np.divmod(np.arange(D), int(np.sqrt(D)))
-    distance = sum(np.abs(axis[:, None] - axis) for axis in place)
+    position = np.divmod(np.arange(D), int(np.sqrt(D)))
+    distance = sum(np.abs(axis[:, None] - axis) for axis in position)
     low = np.where(off, run.A, np.inf).min(axis=1, keepdims=True)
     high = np.where(off, run.A, -np.inf).max(axis=1, keepdims=True)
     bright = 2.0 * (run.A - low) / (high - low) - 1.0 > CUT
@@ -107,9 +107,9 @@ def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
         "Sets on the grid and what A shows of them",
         f"D = {problem.D}, C = {problem.C}, trained on {settings['squares'].N} samples. Left: "
         "patches of one colour belong to one set, localized (above) and not (below), as in the "
-        "paper's Figure 1b. Middle: the row of A of the outlined patch, on the grid, its fixed "
-        "diagonal entry left out (grey). Right: the rows of all patches, each drawn as a small "
-        "grid at the place of its patch, as in Figure 1a. The first of five runs each.",
+        "paper's Figure 1b. Middle: the row of A of the outlined patch, on the grid without "
+        "its fixed diagonal entry (grey). Right: the rows of all patches, each drawn as a small "
+        "grid at the position of its patch, as in Figure 1a. The first of five runs each.",
         _draw,
         _figure_data(runs),
         (9.5, 6.0),
@@ -135,57 +135,57 @@ def _figure_data(runs: Mapping[str, Training]) -> xarray.Dataset:
 
 @styled
 def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the sets, one row of A and all rows of A, one line of panels a partition."""
+    """Draw the sets, a row of A and all rows of A, one row of panels per partition."""
     panels = figure.subplots(
         data.sizes["layout"], 3, gridspec_kw={"width_ratios": [1.0, 1.2, 1.45]}
     )
     width = int(np.sqrt(data.sizes["patch"]))
-    chosen = (width // 2 - 1) * width + width // 2 - 1
+    outlined = (width // 2 - 1) * width + width // 2 - 1
     artists: dict[str, Any] = {}
-    for number, (layout, line) in enumerate(zip(data["layout"].values, panels)):
-        one = data.sel(layout=layout)
-        owner, A = one["owner"].values, one["A"].values.copy()
+    for number, (layout, row) in enumerate(zip(data["layout"].values, panels)):
+        partition = data.sel(layout=layout)
+        owner, A = partition["owner"].values, partition["A"].values.copy()
         np.fill_diagonal(A, np.nan)
-        artists[f"sets {layout}"] = line[0].imshow(
+        artists[f"sets {layout}"] = row[0].imshow(
             owner.reshape(width, width), cmap=_colours(owner.max() + 1), interpolation="nearest"
         )
-        line[0].set_title(_TITLES[str(layout)])
-        image = line[1].imshow(A[chosen].reshape(width, width), cmap="cividis")
+        row[0].set_title(_TITLES[str(layout)])
+        image = row[1].imshow(A[outlined].reshape(width, width), cmap="cividis")
         artists[f"row {layout}"] = image
-        figure.colorbar(image, ax=line[1], shrink=0.8, pad=0.03).set_label("$A_{ij}$")
-        line[1].set_title("row of $A$ of the outlined patch")
-        for ax in line[:2]:
-            corner = (chosen % width - 0.5, chosen // width - 0.5)
+        figure.colorbar(image, ax=row[1], shrink=0.8, pad=0.03).set_label("$A_{ij}$")
+        row[1].set_title("row of $A$ of the outlined patch")
+        for ax in row[:2]:
+            corner = (outlined % width - 0.5, outlined // width - 0.5)
             ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="#D00000", linewidth=2))
             ax.set_xticks(range(-1 + width // 4, width, width // 4))
             ax.set_yticks(range(-1 + width // 4, width, width // 4))
-        artists[f"all {layout}"] = line[2].imshow(
+        artists[f"all {layout}"] = row[2].imshow(
             _mosaic(A, width), cmap="cividis", interpolation="nearest"
         )
-        line[2].set_title("rows of $A$ of all patches")
-        line[2].set_axis_off()
-        for ax in line[1:]:
+        row[2].set_title("rows of $A$ of all patches")
+        row[2].set_axis_off()
+        for ax in row[1:]:
             ax.set_facecolor("#BBBBBB")
-        for ax, letter in zip(line, "abc" if number == 0 else "def"):
+        for ax, letter in zip(row, "abc" if number == 0 else "def"):
             panel_letter(ax, letter)
     return artists
 
 
 def _colours(sets: int) -> ListedColormap:
-    """Return colours of which neighbouring sets differ clearly."""
-    wheel = np.array(
+    """Return one colour per set, different for neighbouring sets."""
+    palette = np.array(
         [
             (0.27, 0.47, 0.67), (0.93, 0.40, 0.47), (0.13, 0.53, 0.20), (0.80, 0.73, 0.27),
             (0.40, 0.80, 0.93), (0.67, 0.20, 0.47), (0.73, 0.73, 0.73), (0.95, 0.60, 0.25),
         ]
     )  # fmt: skip
-    shade = np.linspace(0.0, 0.55, -(-sets // len(wheel)))
-    rows = [colour * (1 - s) + s for s in shade for colour in wheel]
+    shade = np.linspace(0.0, 0.55, -(-sets // len(palette)))
+    rows = [colour * (1 - s) + s for s in shade for colour in palette]
     return ListedColormap(np.array(rows)[:sets])
 
 
 def _mosaic(A: np.ndarray, width: int) -> np.ndarray:
-    """Return the rows of A as small grids at the places of their patches, scaled row by row."""
+    """Return the rows of A as small grids at the positions of their patches, each scaled."""
     cell = width + 1
     canvas = np.full((width * cell - 1, width * cell - 1), np.nan)
     for patch, row in enumerate(A):
@@ -212,13 +212,13 @@ TABLE = Table(
     columns={
         **{
             name: column
-            for reading, label in READINGS.items()
-            for name, column in intervals.columns(reading, label).items()
+            for measure, label in MEASURES.items()
+            for name, column in intervals.columns(measure, label).items()
         },
         "test_error": Column("test error, mean", rtol=math.inf),
     },
     predicates={
-        "at least nine tenths of the patches show their set": lambda t: t.recovered_low >= READ_OFF,
+        "at least nine tenths of the patches show their set": lambda t: t.recovered_low >= SHOWN,
     },
     strict={"not fewer than half of the patches do": lambda t: t.recovered_high >= HALF},
 )
@@ -231,7 +231,7 @@ CLAIM = Claim(
         "that appears at the end of training, or sets with non-contiguous elements (2)."
     ),
     method=(
-        "Training on samples with either partition: fraction of patches whose set is read off the "
+        "Training on samples with either partition: fraction of patches whose set is shown by the "
         "learned A, and attention within sets, across sets, and across to neighbours on the grid, "
         "with 95 % intervals over five runs."
     ),
@@ -245,10 +245,10 @@ CLAIM = Claim(
     quick_note="a grid of 4 x 4 patches, as in the paper, instead of 8 x 8",
     assumptions="descent on (E)",
     criterion=(
-        "The statement asks for no number; that training finds sets of either kind is Definition "
-        "2.2 for their patches: Top_C of a row of A is the set. Holds if the lower end of the 95 % "
+        "The statement requires no number; that training finds either partition is Definition 2.2 "
+        "for their patches: Top_C of a row of A is the set. Holds if the lower end of the 95 % "
         "interval (Student's t over five runs) of the share of such patches is at least 0.9 for "
-        "both partitions, the share of a set that f* itself asks for; fails if the upper end is "
+        "both partitions, the share of a set that f* itself requires; fails if the upper end is "
         "below one half for one of them; otherwise a finding."
     ),
 )

@@ -15,17 +15,17 @@ from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
-#: Smallest cosine of v and w* at the end that counts as aligned.
+#: v and w* are aligned if their cosine at the end is at least this.
 TOLERANCE = 0.98
 
 
 def measure(context: Context) -> Measurement:
-    """Draw the four panels at the public settings and at a larger problem."""
+    """Train at the public settings and at a larger problem."""
     names = (PUBLIC, LARGE)
-    every = training_runs.settings(context.quick, context.thorough)
-    settings = {name: every[name] for name in every if name in names}
+    all_settings = training_runs.settings(context.quick, context.thorough)
+    settings = {name: all_settings[name] for name in all_settings if name in names}
     runs = training_runs.all_trained(context, names)
-    table = PANELS.frame({"setting": name, **panels(some)} for name, some in runs.items())
+    table = PANELS.frame({"setting": name, **panels(trained)} for name, trained in runs.items())
     shown = (table.matches & (table.cosine >= TOLERANCE)).sum()
     return Measurement(
         {"panels": table, "aligned": ALIGNED.frame([{"shown": shown}])},
@@ -39,7 +39,7 @@ def measure(context: Context) -> Measurement:
 
 
 def panels(runs: Sequence[Training]) -> dict[str, Any]:
-    """Return what the panels of a setting show."""
+    """Return the row of a setting."""
     associated = [run.window.first for run in runs]
     learned = [run.learned for run in runs]
     return {
@@ -62,16 +62,16 @@ def panels(runs: Sequence[Training]) -> dict[str, Any]:
 
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:
     names = "; ".join(
-        f"{name}: {training_runs.describe(settings[name][0])}, {len(some)} runs"
-        for name, some in runs.items()
+        f"{name}: {training_runs.describe(settings[name][0])}, {len(trained)} runs"
+        for name, trained in runs.items()
     )
     return report_figure(
         "figure-4",
         "Figure 4, at the public settings and at a larger problem",
-        f"Left to right, as in the paper: pairs of patches of one set (grey); learned A, its fixed "
-        "diagonal left out (grey); test error; cosine of v and w*. The first two show one run, the "
-        "others the mean and range of all runs. Dashed: the same v with A put back to its initial "
-        f"value. {names}. {SOURCE}",
+        "Left to right, as in the paper: pairs of patches of one set (grey); learned A without "
+        "its fixed diagonal (grey); test error; cosine of v and w*. The first two show one run, "
+        "the others the mean and range of all runs. Dashed: the same v with A reset to its "
+        f"initial value. {names}. {SOURCE}",
         training.draw_figure_4,
         training_curves.figure_4_dataset(runs, settings),
         (11.0, 5.2),
@@ -82,14 +82,14 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers of the sentence."""
     panels = tables["panels"].data
     return {
-        f"{name}_{step}": _in_words(panels.loc[setting], step)
+        f"{name}_{step}": _step_text(panels.loc[setting], step)
         for name, setting in (("public", PUBLIC), ("larger", LARGE))
         for step in ("learned", "associated")
     }
 
 
-def _in_words(panel: pd.Series, step: str) -> str:
-    """Return the interval of a mean step; without one, the step of the last run or "never"."""
+def _step_text(panel: pd.Series, step: str) -> str:
+    """Return the interval of a mean step; if there is none, the step of the last run or "never"."""
     low, high = panel[f"mean_{step}_low"], panel[f"mean_{step}_high"]
     if math.isfinite(low):
         return f"{max(low, 0.0):.0f} to {max(high, 0.0):.0f}"
@@ -100,22 +100,23 @@ PANELS = Table(
     index=("setting",),
     columns={
         "runs": Column("runs"),
-        "matches": Column("rows' C largest entries are the mask at the end of every run"),
-        "once": Column("the same at some step of every run"),
+        "matches": Column("C largest entries of each row are the mask at the end of every run"),
+        "once": Column("C largest entries of each row are the mask at some step of every run"),
         "gap": Column(
             "smallest A within sets minus largest across at the end, lowest run", rtol=math.inf
         ),
-        "highest_gap": Column("the same at the best step, lowest run", rtol=math.inf),
+        "highest_gap": Column(
+            "smallest A within sets minus largest across at the best step, lowest run",
+            rtol=math.inf,
+        ),
         "cosine": Column("cosine at the end, lowest run", rtol=math.inf),
         "test_error": Column("test error at the end, mean", rtol=math.inf),
-        "control": Column("test error with A put back, mean", rtol=math.inf),
-        "learned": Column("step at which 90% of the fall of the error is done", rtol=math.inf),
-        "first_learned": Column("first step at which a run has this done", rtol=math.inf),
-        "associated": Column(
-            "step at which every run has patch association", missing="never", rtol=math.inf
-        ),
+        "control": Column("test error with A reset to its start, mean", rtol=math.inf),
+        "learned": Column("step of 90% of the fall of the error, last run", rtol=math.inf),
+        "first_learned": Column("step of 90% of the fall of the error, first run", rtol=math.inf),
+        "associated": Column("step of patch association, last run", missing="never", rtol=math.inf),
         "first_associated": Column(
-            "first step at which a run has patch association", missing="never", rtol=math.inf
+            "step of patch association, first run", missing="never", rtol=math.inf
         ),
         **intervals.columns("mean_learned", "step of 90% of the fall of the error"),
         **intervals.columns("mean_associated", "step of patch association", missing="never"),
@@ -142,15 +143,15 @@ CLAIM = Claim(
     ),
     method=(
         "The four panels at the public settings (D = 10, d = 100, C = 2, p = 5) and at a larger "
-        "problem, over several runs, with the order in which error and patch association come: A "
-        "at every step, the test error at the first ones and where it falls."
+        "problem, over several runs, with the order of patch association and fall of the error: A "
+        "at every step, the test error at the first steps and where it falls."
     ),
     criterion=(
-        "The caption says that the coefficients with high value *exactly* correspond to the mask. "
+        "By the caption the coefficients with high value *exactly* correspond to the mask. "
         "HOLDS if at the end of every run, at both settings, one threshold on the entries of A "
         "gives the mask and so do the C largest entries of each row (Definition 2.2), the cosine "
         "is at least 0.98 (an angle of 11 degrees), and, as the figure illustrates Theorem 4.2, "
-        "association comes before nine tenths of the fall of the error are done. FAILS if at "
+        "association comes before nine tenths of the fall of the error. FAILS if at "
         "neither setting the rows show the sets with such a cosine. Otherwise a finding. At least "
         "five runs."
     ),
@@ -163,6 +164,6 @@ CLAIM = Claim(
     ),
     tolerance=TOLERANCE,
     quick_note="N = 3,000 instead of 50,000 at the public settings, D = 32 instead of 48, two runs",
-    assumptions="descent on (E); held-out samples, of which the model sees projections only",
+    assumptions="descent on (E); held-out samples, given to the model as projections only",
     group="theorem-4.2",
 )

@@ -1,4 +1,4 @@
-"""gamma >= rho is forward invariant on a box: proved or refuted in ball arithmetic."""
+"""Forward invariance of gamma >= rho on boxes: proved or refuted in ball arithmetic."""
 
 import itertools
 import math
@@ -28,8 +28,9 @@ from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seed_at
 
-#: Population gradients check the certificates up to this alpha: far beyond, F exceeds a double.
+#: Largest alpha at which population gradients check a certificate: F overflows far beyond.
 MOST_ALPHA = 1.0
+#: Answers on a box of the map, by index.
 ANSWERS = ("neither proved", "proved >= 0", "proved < 0")
 _ALPHA, _X, _NU, _BETA = 0.4, 0.25, 0.01, 1.0
 _SLICES = 4  # of the interval of gamma = rho, bounded one by one
@@ -38,7 +39,7 @@ _FACES = ("#FFFFFF", "#9EC9E2", "#F5B58A")
 
 
 def boxes(D: int) -> dict[str, str]:
-    """Return the boxes: what is special about each, and the box as the command line reads it."""
+    """Return the boxes by name, in the syntax of the command line."""
     C = 4
     return {
         "few features": f"D={D}, C={C}, qD=0..2, alpha=0..0.3, x=-1..0.95, nu=0..0.01, beta=1",
@@ -65,9 +66,11 @@ def measure(context: Context) -> Measurement:
         certificate = certify(read_box(text))
         rows.append({"box": name} | compared(certificate, points, seed_at(context.seed, number)))
     data = certified_map(
-        D, 4, levels=4 if context.quick else 5,
+        D,
+        4,
+        levels=context.choose(quick=4, full=5),
         progress=lambda fraction: context.progress(0.5 + 0.5 * fraction),
-    )  # fmt: skip
+    )
     shares = map_shares(data)
     return Measurement(
         {
@@ -96,7 +99,7 @@ def _figure(D: int, data: Any) -> Figure:
 
 
 def compared(certificate: Certificate, points: int, seed: int) -> dict[str, Any]:
-    """Compare a certificate with the population gradient, which shares no code with it.
+    """Return the row of a box, after a comparison with independent population gradients.
 
     The gradient is evaluated at random points of a proved box, or at the witness of a refuted one.
     A point contradicts the certificate if its drift has the other sign beyond its error.
@@ -113,33 +116,54 @@ def compared(certificate: Certificate, points: int, seed: int) -> dict[str, Any]
         }
     points = points if certificate.answer is Answer.PROVED else 0
     rng = np.random.default_rng(seed)
-    drifts = [population_drift(_draw(certificate.box, rng)) for _ in range(points)]
+    drifts = [population_drift(_sample_point(certificate.box, rng)) for _ in range(points)]
     contradictions = sum(drift < -error for drift, error in drifts)
     return row | {"points": points, "contradictions": contradictions}
 
 
-def _draw(box: Box, rng: Any) -> Witness:
-    """Return a point of the box, uniform; q and nu are not 0, alpha is at most `MOST_ALPHA`."""
+def _sample_point(box: Box, rng: Any) -> Witness:
+    """Return a uniformly sampled point of a box with q, nu > 0 and alpha at most `MOST_ALPHA`."""
 
     def within(name: str, least: float = 0.0, most: float = 1.0) -> Fraction:
         low, high = box.ends(name)
-        part = Fraction(max(float(rng.uniform()), least))
-        return low + part * (min(high, low + Fraction(most) * (high - low)) - low)
+        fraction = Fraction(max(float(rng.uniform()), least))
+        return low + fraction * (min(high, low + Fraction(most) * (high - low)) - low)
 
     share = 1.0 if box.ends("alpha")[1] <= MOST_ALPHA else MOST_ALPHA / float(box.ends("alpha")[1])
     return Witness(
-        box.D, box.C, box.p, within("q", 1e-6), within("nu", 1e-9), within("beta"), within("tau"),
-        within("kappa"), within("alpha", most=share), within("x"),
-    )  # fmt: skip
+        box.D,
+        box.C,
+        box.p,
+        within("q", 1e-6),
+        within("nu", 1e-9),
+        within("beta"),
+        within("tau"),
+        within("kappa"),
+        within("alpha", most=share),
+        within("x"),
+    )
 
 
 def certified_map(
     D: int, C: int, levels: int, progress: Callable[[float], None] = lambda fraction: None
 ) -> xarray.Dataset:
-    """Divide alpha in [0, 0.4] x qD in [0, C^2], halving boxes of no proved sign ``levels`` times.
+    """Divide alpha in [0, 0.4] x qD in [0, C^2] into boxes, refined where no sign is proved.
 
-    The boxes are columns ``alpha_low, alpha_high, qD_low, qD_high, answer`` (an index of
-    `ANSWERS`); the critical qD is a curve over alpha for each end of the interval of gamma = rho.
+    Parameters
+    ----------
+    D, C
+        Sizes of the problem.
+    levels
+        Number of times a box is halved in each direction.
+    progress
+        Receives the fraction of the area that is done.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``alpha_low, alpha_high, qD_low, qD_high, answer`` (box), the answer as an index of
+        `ANSWERS`; ``critical`` (x, alpha), the qD at which the drift changes its sign at both ends
+        of the interval of gamma = rho.
     """
     waiting = [(0, (0.0, _ALPHA), (0.0, float(C * C)))]
     rows = []
@@ -164,7 +188,7 @@ def certified_map(
 
 
 def map_shares(data: xarray.Dataset) -> dict[str, float]:
-    """Return the part of the plane with each answer."""
+    """Return the share of the plane with each answer."""
     areas = (data["alpha_high"] - data["alpha_low"]) * (data["qD_high"] - data["qD_low"])
     return {
         answer: float(areas.where(data["answer"] == index, 0.0).sum() / areas.sum())
@@ -173,6 +197,7 @@ def map_shares(data: xarray.Dataset) -> dict[str, float]:
 
 
 def _answer(D: int, C: int, alpha: tuple[float, float], density: tuple[float, float]) -> int:
+    """Return the index in `ANSWERS` for a box of (alpha, qD), for all gamma = rho in [-X, X]."""
     q = Fraction(density[0]) / D, Fraction(density[1]) / D
     edges = np.linspace(-_X, _X, _SLICES + 1).tolist()
     signs = set()
@@ -195,7 +220,7 @@ def _area(row: tuple[float, ...]) -> float:
 
 
 def _critical(D: int, C: int, alpha: float, x: float) -> float:
-    """Return the qD at which the drift changes its sign, nan if it does not."""
+    """Return the qD at which the drift changes its sign, NaN if it does not."""
 
     def drift(qD: float) -> float:
         return line_drift(Problem(D=D, C=C, q=qD / D, nu=_NU, beta=_BETA), alpha, x).total
@@ -208,7 +233,7 @@ def _critical(D: int, C: int, alpha: float, x: float) -> float:
 
 @styled
 def _draw_map(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the boxes and the curves."""
+    """Draw the boxes, coloured by their answer, and the critical qD."""
     ax = figure.subplots()
     columns = [data[name].values for name in ("alpha_low", "alpha_high", "qD_low", "qD_high")]
     answers = data["answer"].values.astype(int)
@@ -267,7 +292,7 @@ BOXES = Table(
         "answer": Column("answer"),
         "cells": Column("boxes examined"),
         "points": Column("population gradients evaluated"),
-        "contradictions": Column("population gradients that contradict it"),
+        "contradictions": Column("population gradients that contradict the answer"),
         "witness_drift": Column("d(gamma - rho)/dt at the witness"),
         "witness": Column("witness: a point of the box with d(gamma - rho)/dt < 0"),
     },
@@ -293,12 +318,12 @@ CLAIM = Claim(
         "the sum over all states, checked with population gradients at random points."
     ),
     criterion=(
-        "The statement is about every point of the boxes: it holds if every box is proved and "
-        "fails by a point at which it is refuted, which is shown; an undecided box makes it a "
-        "finding. A proof or refutation is a sign in ball arithmetic and hangs on no sample. It "
-        "fails, too, if a population gradient contradicts a certificate beyond its own bound, "
-        "which would mean an error here. That invariance fails does not mean that a flow crosses "
-        "there."
+        "The statement is about every point of the boxes: it holds if every box is proved, and "
+        "fails if a box has a point at which it is refuted, which is reported. An undecided box is "
+        "a finding. A proof or refutation is a sign in ball arithmetic and depends on no sample. "
+        "The claim also fails if a population gradient contradicts a certificate beyond its own "
+        "bound, which would be an error in this package. A box without invariance does not imply "
+        "that a flow crosses there."
     ),
     tables={"boxes": BOXES, "map": MAP},
     measure=measure,
@@ -308,7 +333,7 @@ CLAIM = Claim(
     ),
     amended=(
         "A refuted box was a finding. A statement without exceptions now fails by a confirmed "
-        "counterexample, for every claim alike; what is measured is as it was."
+        "counterexample, in every claim. The measurement is unchanged."
     ),
     quick_note="D = 16 instead of 64, 3 random points per box instead of 12, coarser map",
     assumptions="the drift on gamma = rho, proved in symbolic; Arb through python-flint",

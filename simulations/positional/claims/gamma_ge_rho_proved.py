@@ -1,4 +1,4 @@
-"""gamma > rho along whole trajectories, proved: a tube around each, and a floor of the loss."""
+"""Proofs of gamma > rho along trajectories, by a tube and a lower bound of the loss."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from simulations.validated import Checked
 
 
 def measure(context: Context) -> Measurement:
-    """Enclose the flows, and collect what the checker derives."""
+    """Enclose the flows; evaluate the tubes with the independent checker."""
     quick = context.quick
     problems = (proved_runs.SQUARE, *(() if quick else (runs.BASE,)))
     rows = [
@@ -43,7 +43,7 @@ def measure(context: Context) -> Measurement:
 def row(
     problem: Problem, checked: Checked, beside: TubeComparison, horizon: float
 ) -> dict[str, Any]:
-    """Return what the checker derives of one flow to a horizon, and a solver's run next to it."""
+    """Return the row of a problem: conclusions of the checker, and a comparison with a solver."""
     _, gap_low, gap_high = checked.gap[-1]
     return {
         "problem": runs.describe(problem),
@@ -74,15 +74,15 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 TUBES = Table(
     index=("problem",),
     columns={
-        "horizon": Column("end of the tube that is required", "flow time"),
+        "horizon": Column("required end of the tube", "flow time"),
         "enclosed_until": Column("end of the tube", "flow time"),
         "positive_from": Column("gamma > rho from", "flow time", missing="never"),
-        "forever": Column("and for ever"),
+        "forever": Column("gamma > rho for all later times"),
         "gap_low": Column("gamma - rho in the last part, lower end"),
         "gap_high": Column("gamma - rho in the last part, upper end"),
         "loss_low": Column("loss at the end, lower end"),
         "loss_high": Column("loss at the end, upper end"),
-        "floor": Column("the loss on gamma = rho is at least"),
+        "floor": Column("lower bound of the loss on gamma = rho"),
         "pieces": Column("polynomial pieces"),
         **COMPARED,
     },
@@ -103,15 +103,15 @@ CLAIM = Claim(
     ),
     method=(
         "A tube around the flow, with truncation, rounding and time stepping enclosed; the sign "
-        "of gamma - rho on each part of it; and whether the loss at its end lies below the floor "
-        "that it has on the plane gamma = rho: all derived by the independent checker."
+        "of gamma - rho on each part of it; and whether the loss at its end is below its lower "
+        "bound on the plane gamma = rho: all derived by the independent checker."
     ),
     criterion=(
-        "Holds if for every problem gamma > rho is proved from time 0 (in the first parts by its "
-        "velocity, as both begin at 0) to the end of the tube, and for ever after: the loss never "
-        "grows along the flow, and on gamma = rho it is at least log 2 P[C + R <= 0]. What is "
-        "not proved makes it a finding. It fails if a solver's run at a millionth of "
-        "its tolerance leaves a tube, which would mean an error here."
+        "Holds if for every problem gamma > rho is proved from time 0 (in the first parts by the "
+        "sign of its velocity, as both start at 0) to the end of the tube, and for ever after: the "
+        "loss never grows along the flow, and on gamma = rho it is at least log 2 P[C + R <= 0]. A "
+        "missing proof is a finding. It fails if a solver at a millionth of the tolerance of a "
+        "tube leaves the tube, which would be an error in this package."
     ),
     tables={"tubes": TUBES},
     measure=measure,

@@ -1,4 +1,4 @@
-"""gamma >= rho is false in general: counterexamples that are theorems, not numerical findings."""
+"""Proved counterexamples to gamma >= rho outside the hypotheses of Theorem 4.1."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from simulations.validated import Checked
 
 
 def measure(context: Context) -> Measurement:
-    """Enclose the flows, and collect when gamma < rho."""
+    """Enclose the flows; determine when gamma < rho."""
     rows = [
         row(
             problem,
@@ -39,12 +39,12 @@ def measure(context: Context) -> Measurement:
 
 
 def problems() -> tuple[Problem, ...]:
-    """Return the problem that fails longest, the simplest that does, and one at qD = C^2."""
+    """Return the problem with the longest violation, the simplest one, and one at qD = C^2."""
     return runs.CROWDED, proved_runs.SIMPLEST, proved_runs.SQUARE_OF_FOUR
 
 
 def row(problem: Problem, checked: Checked, beside: TubeComparison) -> dict[str, Any]:
-    """Return the longest interval on which gamma < rho is proved, and what belongs to it."""
+    """Return the row of a problem: the longest interval on which gamma < rho is proved."""
     intervals = checked.gap_negative
     longest = max(intervals, key=lambda ends: ends[1] - ends[0], default=(math.nan, math.nan))
     return {
@@ -73,7 +73,7 @@ TUBES = Table(
         "enclosed_until": Column("end of the tube", "flow time"),
         "negative_from": Column("gamma < rho from", "flow time", missing="nowhere"),
         "negative_until": Column("gamma < rho until", "flow time", missing="nowhere"),
-        "depth": Column("rho - gamma exceeds at some time"),
+        "depth": Column("proved lower bound of the largest rho - gamma"),
         "positive_from": Column("gamma > rho from", "flow time", missing="never"),
         "pieces": Column("polynomial pieces"),
         **COMPARED,
@@ -93,20 +93,21 @@ CLAIM = Claim(
     id="gamma-ge-rho-refuted",
     place="after Lemma 4.3 (Section 4.1)",
     statement=(
-        "gamma(t) >= rho(t) for all t >= 0, which the paper says without conditions; here: that "
-        "this is false at stated problems, proved."
+        "gamma(t) >= rho(t) for all t >= 0, as the paper states without conditions; here: proofs "
+        "that this is false at stated problems."
     ),
     method=(
         "A tube around the flow, with truncation, rounding and time stepping enclosed, and the "
         "intervals of time on all of which gamma < rho in it, derived by the independent checker: "
-        "at the named problem that fails longest, at the one that `patchdyn falsify 'gamma >= "
-        "rho'` ends with, at qD = C^2."
+        "at the named problem with the longest violation, at the result of `patchdyn falsify "
+        "'gamma >= rho'`, and at qD = C^2."
     ),
     criterion=(
-        "One interval of time on which gamma < rho is proved refutes the sentence as it stands, "
-        "whatever the regime. A finding, not a failure, if there is one at every problem: none "
-        "meets the hypotheses of Theorem 4.1. Fails if one of these counterexamples is not "
-        "proved, or if a solver's run at a millionth of its tolerance leaves a tube: an error here."
+        "One interval of time on which gamma < rho is proved refutes the statement as printed, in "
+        "any regime. A finding, not a failure, if there is one at every problem: none meets the "
+        "hypotheses of Theorem 4.1. Fails if one of these counterexamples is not proved, or if a "
+        "solver at a millionth of the tolerance of a tube leaves the tube: an error in this "
+        "package."
     ),
     tables={"tubes": TUBES},
     measure=measure,

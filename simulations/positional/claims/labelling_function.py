@@ -1,4 +1,4 @@
-"""Definition 2.1: how fast P[y f* <= 0] falls with D, exactly, and for which sizes of a set."""
+"""Definition 2.1: decay of P[y f* <= 0] with D, exactly, for several sizes of a set."""
 
 import itertools
 import math
@@ -21,8 +21,8 @@ DENSITIES = (1, 2, 3)
 DECADES, QUICK_DECADES = (2.0, 9.0), (2.0, 6.0)
 #: Relative accuracy to which the decay at fixed C must be the power D^-(C-1) at the largest D.
 POWER = 0.01
-#: Powers of D for which the first D is sought from which P[y f* <= 0] stays below.
-SOUGHT = (1, 2, 3)
+#: Powers k of the thresholds D^-k for which the table gives the D from which P stays below.
+THRESHOLD_POWERS = (1, 2, 3)
 _SHOWN_K = 2  # k of panel (a)
 _LEAST_ERROR = 1e-60  # of the axis of panel (a)
 _DRAWN_POWERS = (1, 3)
@@ -30,7 +30,7 @@ _MOST_POWER = 10.0  # of the axis of panel (b)
 
 
 class Law(NamedTuple):
-    """How the size of a set grows with the number of patches."""
+    """Size of a set as a function of the number of patches."""
 
     name: str
     size: Callable[[float], int]
@@ -38,6 +38,7 @@ class Law(NamedTuple):
 
 
 def _fixed(C: int) -> Law:
+    """Return the law of a constant size."""
     return Law(f"C = {C}", lambda D: C, False)
 
 
@@ -50,8 +51,8 @@ LAWS = (
 )
 
 
-class Course(NamedTuple):
-    """``P[y f* <= 0]`` along D for one law of C and one k."""
+class Curve(NamedTuple):
+    """``P[y f* <= 0]`` against D for one law of C and one k."""
 
     D: tuple[int, ...]
     C: tuple[int, ...]
@@ -59,12 +60,12 @@ class Course(NamedTuple):
 
     @property
     def exponents(self) -> list[float]:
-        """``-log P / log D``: the power of D that P is."""
+        """Exponents ``-log P / log D`` of P as a power of D."""
         return [-math.log(error) / math.log(D) for D, error in zip(self.D, self.errors)]
 
     @property
     def least_rise(self) -> float:
-        """Return the least rise of the exponent over its values where C grew, NaN if never."""
+        """Least rise of the exponent above its earlier values where C grows; NaN if C is fixed."""
         powers, rises = self.exponents, []
         highest = powers[0]
         for i in range(1, len(self.C)):
@@ -75,12 +76,12 @@ class Course(NamedTuple):
 
     @property
     def slopes(self) -> list[float]:
-        """``-d log P / d log D`` between neighbouring D."""
+        """Local exponents ``-d log P / d log D`` between neighbouring D."""
         pairs = itertools.pairwise(zip(self.D, self.errors))
         return [math.log(p / r) / math.log(E / D) for (D, p), (E, r) in pairs]
 
     def stays_below(self, power: int) -> float:
-        """Return the first D of the grid from which on P <= D^-power, NaN if there is none."""
+        """Return the first D of the grid from which P <= D^-power, NaN if there is none."""
         above = [i for i, e in enumerate(self.exponents) if e < power]
         first = above[-1] + 1 if above else 0
         return float(self.D[first]) if first < len(self.D) else math.nan
@@ -89,43 +90,48 @@ class Course(NamedTuple):
 def problem_of(law: Law, k: int, D: float) -> Problem | None:
     """Return the problem with about D patches, sets by ``law`` and q = C^k / D (None: q > 0.5)."""
     C = law.size(D)
-    whole = C * math.floor(D / C * (1.0 + 1e-12))
-    q = C**k / whole
-    return Problem(D=whole, C=C, q=q) if q <= 0.5 else None
+    patches = C * math.floor(D / C * (1.0 + 1e-12))
+    q = C**k / patches
+    return Problem(D=patches, C=C, q=q) if q <= 0.5 else None
 
 
-def course(law: Law, k: int, decades: tuple[float, float]) -> Course:
-    """Return the exact errors along half decades of D, from the first D with q <= 0.5 on."""
+def error_curve(law: Law, k: int, decades: tuple[float, float]) -> Curve:
+    """Return the exact errors at half decades of D, from the first D with q <= 0.5."""
     low, high = decades
     grid = [10.0 ** (low + i / 2) for i in range(round(2 * (high - low)) + 1)]
-    problems = [one for D in grid if (one := problem_of(law, k, D)) is not None]
-    errors = tuple(label_error(one).error for one in problems)
-    return Course(tuple(one.D for one in problems), tuple(one.C for one in problems), errors)
+    problems = [problem for D in grid if (problem := problem_of(law, k, D)) is not None]
+    errors = tuple(label_error(problem).error for problem in problems)
+    return Curve(
+        tuple(problem.D for problem in problems), tuple(problem.C for problem in problems), errors
+    )
 
 
 def measure(context: Context) -> Measurement:
-    """Follow the exact error along D for every law of C and density."""
+    """Compute the exact error against D for every law of C and density."""
     decades = QUICK_DECADES if context.quick else DECADES
-    courses = {
-        (law, k): course(law, k, decades)
+    curves = {
+        (law, k): error_curve(law, k, decades)
         for law, k in context.track(itertools.product(LAWS, DENSITIES))
     }
     rows: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     powers, thresholds = [], []
-    for (law, k), one in courses.items():
+    for (law, k), curve in curves.items():
         key = {"law": law.name, "k": k}
         row = key | {
-            "D": one.D[-1],
-            "C": one.C[-1],
-            "error": one.errors[-1],
-            "local_exponent": one.slopes[-1],
+            "D": curve.D[-1],
+            "C": curve.C[-1],
+            "error": curve.errors[-1],
+            "local_exponent": curve.slopes[-1],
         }
         if law.grows:
-            row |= {"first_local_exponent": one.slopes[0], "least_rise": one.least_rise}
+            row |= {"first_local_exponent": curve.slopes[0], "least_rise": curve.least_rise}
         rows[law.grows].append(row)
-        powers += [key | {"D": one.D[at], "power": one.exponents[at]} for at in (0, -1)]
+        powers += [
+            key | {"D": curve.D[index], "power": curve.exponents[index]} for index in (0, -1)
+        ]
         thresholds += [
-            key | {"power": power, "stays_below_from": one.stays_below(power)} for power in SOUGHT
+            key | {"power": power, "stays_below_from": curve.stays_below(power)}
+            for power in THRESHOLD_POWERS
         ]
     return Measurement(
         {
@@ -135,43 +141,43 @@ def measure(context: Context) -> Measurement:
             "thresholds": THRESHOLDS.frame(thresholds),
         },
         {"D": "half decades", "from and to 10 to the": decades, "q": "C^k / D, at most 0.5"},
-        (_figure(courses),),
+        (_figure(curves),),
     )
 
 
-def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
+def _figure(curves: Mapping[tuple[Law, int], Curve]) -> Any:
     return report_figure(
         "labelling-function",
-        "Definition 2.1: how fast the labelling function becomes right",
+        "Definition 2.1: decay of the error of the labelling function",
         "(a) Exact P[y f* <= 0] against D at q = C^2/D for several laws of C (ties count as "
         "errors; points at half decades, C rounded). Grey: powers of D. (b) The same as a power of "
         "D, -log P / log D, at q = C/D, C^2/D, C^3/D (light to dark): d^(-omega(1)) needs it to "
         "grow without bound, dotted: C - 1, its limit at fixed C.",
         _draw,
-        _figure_data({(law.name, k): one for (law, k), one in found.items()}),
+        _figure_data({(law.name, k): curve for (law, k), curve in curves.items()}),
         (7.0, 3.8),
     )
 
 
-def _figure_data(found: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
-    """Return errors, sizes and exponents (law, k, place); nan where there is no such D."""
-    laws = list(dict.fromkeys(law for law, _ in found))
-    ks = sorted({k for _, k in found})
-    places = max(len(one.D) for one in found.values())
+def _figure_data(curves: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
+    """Return errors, sizes and exponents (law, k, point); nan where there is no such D."""
+    laws = list(dict.fromkeys(law for law, _ in curves))
+    ks = sorted({k for _, k in curves})
+    length = max(len(curve.D) for curve in curves.values())
 
     def table(values: Any) -> tuple[tuple[str, ...], np.ndarray]:
-        filled = np.full((len(laws), len(ks), places), np.nan)
-        for (law, k), one in found.items():
-            column = values(one)
-            filled[laws.index(law), ks.index(k), places - len(column) :] = column
-        return ("law", "k", "place"), filled
+        filled = np.full((len(laws), len(ks), length), np.nan)
+        for (law, k), curve in curves.items():
+            column = values(curve)
+            filled[laws.index(law), ks.index(k), length - len(column) :] = column
+        return ("law", "k", "point"), filled
 
     return xarray.Dataset(
         {
-            "D": table(lambda one: one.D),
-            "C": table(lambda one: one.C),
-            "error": table(lambda one: one.errors),
-            "exponent": table(lambda one: one.exponents),
+            "D": table(lambda curve: curve.D),
+            "C": table(lambda curve: curve.C),
+            "error": table(lambda curve: curve.errors),
+            "exponent": table(lambda curve: curve.exponents),
         },
         coords={"law": laws, "k": ks},
     )
@@ -185,23 +191,27 @@ def _mathematical(law: str) -> str:
 
 @styled
 def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw both panels."""
+    """Draw the errors against D, and as powers of D."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     ks = data["k"].values.tolist()
     for number, law in enumerate(data["law"].values):
-        look = PROBLEM_STYLES[number]
-        one = data.sel(law=law, k=_SHOWN_K)
+        style = PROBLEM_STYLES[number]
+        shown = data.sel(law=law, k=_SHOWN_K)
         label = _mathematical(str(law))
-        artists[str(law)] = left.plot(one["D"], one["error"], marker=".", label=label, **look)[0]
+        artists[str(law)] = left.plot(shown["D"], shown["error"], marker=".", label=label, **style)[
+            0
+        ]
         for shade, k in enumerate(ks):
-            some = data.sel(law=law, k=k)
+            curve = data.sel(law=law, k=k)
             opacity = (shade + 1.0) / len(ks)
-            right.plot(some["D"], some["exponent"], **look | {"alpha": opacity, "linewidth": 1.3})
+            right.plot(
+                curve["D"], curve["exponent"], **style | {"alpha": opacity, "linewidth": 1.3}
+            )
         sizes = data["C"].sel(law=law).values
-        known = sizes[np.isfinite(sizes)]
-        if (known == known[0]).all():
-            right.axhline(known[0] - 1.0, **REFERENCE | {"linestyle": (0, (1, 2))})
+        finite = sizes[np.isfinite(sizes)]
+        if (finite == finite[0]).all():
+            right.axhline(finite[0] - 1.0, **REFERENCE | {"linestyle": (0, (1, 2))})
     D = np.array([data["D"].min(), data["D"].max()])
     for power in _DRAWN_POWERS:
         left.plot(D, D ** -float(power), color="#BBBBBB", linewidth=1.0, zorder=0)
@@ -238,7 +248,7 @@ def headline(tables: Tables) -> dict[str, Any]:
 
 _AT_LARGEST = {
     "D": Column("largest D"),
-    "C": Column("C there"),
+    "C": Column("C at the largest D"),
     "error": Column("P[y f* <= 0]"),
     "local_exponent": Column("local exponent -d log P / d log D"),
 }
@@ -265,7 +275,7 @@ FIXED = Table(
         ),
     },
 )
-POWERS = Table(index=("law", "k", "D"), columns={"power": Column("as a power of D")})
+POWERS = Table(index=("law", "k", "D"), columns={"power": Column("-log P / log D")})
 THRESHOLDS = Table(
     index=("law", "k", "power"),
     columns={"stays_below_from": Column("D from which P <= D^-power", missing="none")},

@@ -1,4 +1,4 @@
-"""Lemma 4.3: the increments of gamma and rho, and what their polylog(d) stands for."""
+"""Lemma 4.3: the increments of gamma and rho, and their factors polylog(d)."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TIMES = np.concatenate([[0.0], np.geomspace(1e-2, 1e8, 301)])
-#: polylog(d) is read as (log d)^k and its inverse with this k.
+#: Exponent k in (log d)^k and (log d)^-k, the reading of polylog(d).
 DEGREE = 2
-#: The factors are followed to flow time d^LAST, where P[f* F <= 0] is below 1/d (theorem-4.1).
+#: The factors are evaluated up to flow time d^LAST, where P[f* F <= 0] < 1/d (theorem-4.1).
 LAST = 2
-#: Records of each flow at which they are evaluated, and the tolerance of the increments there.
+#: Number of records of each flow, and the tolerance of the increments at them.
 RECORDS, TOLERANCE = 80, 1e-10
 _SHARE = "greatest |rho increment| / |gamma increment|"
 
 
 def measure(context: Context) -> Measurement:
-    """Decide the identities of the leading terms and measure the factors along flows."""
+    """Prove the identities of the leading terms and measure the factors along flows."""
     proof = lemma_4_3.prove()
     context.progress(0.1)
     problems = _problems(context.quick)
@@ -81,7 +81,7 @@ def measure(context: Context) -> Measurement:
 
 
 def _factor(problem: Problem) -> dict[str, float]:
-    """Measure what stands for polylog(d) up to time d^LAST, at records and at the end."""
+    """Return the row of a problem: factors in place of polylog(d), up to time d^LAST."""
     path = theorem.flow(problem, theorem.TOLERANCE)
     end = theorem.horizon(problem, LAST)
     times = path.time[path.time < end]
@@ -109,18 +109,20 @@ def exponents(factors: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for qD, rows_of_qD in _unscaled(factors).groupby("qD"):
         d = rows_of_qD.index.get_level_values("d")
-        rows.append({
-            "qD": qD,
-            "exponent_gamma_greatest": power(d, rows_of_qD.greatest.abs()),
-            "exponent_gamma_least": power(d, rows_of_qD.least.abs()),
-            "exponent_rho": power(d, rows_of_qD.rho_constant.abs()),
-            "exponent_polylog": power(d, polylog(d)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "qD": qD,
+                "exponent_gamma_greatest": power(d, rows_of_qD.greatest.abs()),
+                "exponent_gamma_least": power(d, rows_of_qD.least.abs()),
+                "exponent_rho": power(d, rows_of_qD.rho_constant.abs()),
+                "exponent_polylog": power(d, polylog(d)),
+            }
+        )
     return EXPONENTS.frame(rows)
 
 
 def _unscaled(factors: pd.DataFrame) -> pd.DataFrame:
-    """Return the factors themselves, not relative to (log d)^k."""
+    """Return the factors without the normalization by (log d)^k."""
     scale = polylog(factors.index.get_level_values("d"))
     return factors[[]].assign(
         least=factors.gamma_factor_least / scale,
@@ -130,7 +132,7 @@ def _unscaled(factors: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(problem: Problem, series: xarray.Dataset) -> dict[str, Any]:
-    """Return the extremes of increments and factors along the flow of a named problem."""
+    """Return the row of a named problem: extremes of increments and factors along its flow."""
     columns = {
         "gamma_ratio": series.gamma_ratio,
         "rho_ratio": series.rho_ratio,
@@ -150,18 +152,23 @@ def _problems(quick: bool) -> tuple[Problem, ...]:
     if quick:
         return runs.BASE, runs.WIDE, runs.CROWDED
     return (
-        runs.BASE, runs.FEW_FEATURES, runs.QUINTIC, runs.WIDE, runs.MANY_FEATURES, runs.CROWDED
-    )  # fmt: skip
+        runs.BASE,
+        runs.FEW_FEATURES,
+        runs.QUINTIC,
+        runs.WIDE,
+        runs.MANY_FEATURES,
+        runs.CROWDED,
+    )
 
 
 def _figure(series: Sequence[xarray.Dataset]) -> Figure:
     return report_figure(
         "lemma-4-3-factor",
-        "Lemma 4.3: what polylog(d) stands for",
+        "Lemma 4.3: factors in place of polylog(d)",
         "(a) Exact increment of gamma over its leading term, the signal set alone, along the flow; "
         "below the dashed zero gamma falls. (b) The factor of alpha^p Gamma G^(p-1) in the "
-        "increment of gamma (colours) where it is positive, and (grey) E[s(-F)], which explains "
-        "its fall. (c) Size of the rho increment relative to that of gamma.",
+        "increment of gamma (colours) where it is positive, and (grey) E[s(-F)], the reason of "
+        "its decrease. (c) Size of the rho increment relative to that of gamma.",
         _draw,
         _on_common_times(series),
         (7.0, 6.4),
@@ -171,9 +178,9 @@ def _figure(series: Sequence[xarray.Dataset]) -> Figure:
 def _scaling_figure(factors: pd.DataFrame) -> Figure:
     return report_figure(
         "lemma-4-3-scaling",
-        "Lemma 4.3: is it polylog(d)?",
-        f"What stands for polylog(d) on the paper's parametrization (C = 4, nu = 1/d, sigma_A = "
-        f"log log d) up to flow time d^{LAST}: (a) greatest (filled) and least (open) factor of "
+        "Lemma 4.3: factors against d",
+        "Factors in place of polylog(d) on the paper's parametrization (C = 4, nu = 1/d, sigma_A "
+        f"= log log d) up to flow time d^{LAST}: (a) greatest (filled) and least (open) factor of "
         "alpha^p Gamma G^(p-1) in the increment of gamma; (b) the constant of the |rho| "
         f"inequality. Shaded: between (log d)^-{DEGREE} and (log d)^{DEGREE}.",
         _draw_scaling,
@@ -199,20 +206,20 @@ def _scaling_data(factors: pd.DataFrame) -> xarray.Dataset:
 
 @styled
 def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the ratio to the leading term, the lemma's factor, and rho's share."""
+    """Draw the ratio to the leading term, the factor, and the ratio of the increments."""
     panels = figure.subplots(3, 1, sharex=True)
-    ratio, factor, share = panels
+    ratio, factor, rho_share = panels
     artists: dict[str, Any] = {}
     time = data["time"].values[1:]
     for number, name in enumerate(data["problem"].values):
-        one = data.isel(problem=number, time=slice(1, None))
+        problem = data.isel(problem=number, time=slice(1, None))
         style = problem_style(number, str(name))
-        artists[str(name)] = ratio.plot(time, one["gamma_ratio"], **style)[0]
-        positive = one["gamma_factor"].where(one["gamma_factor"] > 0.0)
+        artists[str(name)] = ratio.plot(time, problem["gamma_ratio"], **style)[0]
+        positive = problem["gamma_factor"].where(problem["gamma_factor"] > 0.0)
         factor.plot(time, positive, **style)
         grey = style | {"color": "#AAAAAA", "linewidth": 1.0}
-        factor.plot(time, one["mean_sigmoid"], **grey)
-        share.plot(time, one["rho_share"], **style)
+        factor.plot(time, problem["mean_sigmoid"], **grey)
+        rho_share.plot(time, problem["rho_share"], **style)
     artists["E[s(-F)]"] = factor.plot(
         [], [], color="#AAAAAA", linewidth=1.0, label=r"grey in (b): $E[s(-F)]$"
     )[0]
@@ -220,10 +227,10 @@ def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ratio.set_ylabel("exact / leading\nincrement of " + r"$\gamma$")
     factor.set(yscale="log", ylim=(1e-8, 3.0))
     factor.set_ylabel("factor of\n" + r"$\alpha^p\,\Gamma\,G^{p-1}$")
-    share.set(yscale="log", ylim=(1e-3, 1e5), ylabel=r"$|\Delta\rho|\,/\,|\Delta\gamma|$")
-    share.axhline(1.0, **REFERENCE)
+    rho_share.set(yscale="log", ylim=(1e-3, 1e5), ylabel=r"$|\Delta\rho|\,/\,|\Delta\gamma|$")
+    rho_share.axhline(1.0, **REFERENCE)
     for letter, ax in zip("abc", panels):
-        log_time(ax, time, label=ax is share)
+        log_time(ax, time, label=ax is rho_share)
         panel_letter(ax, letter)
     figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=2)
     return artists
@@ -334,26 +341,25 @@ CLAIM = Claim(
     ),
     method=(
         "The exact increments of gamma and rho along the flow against their leading terms, and the "
-        "factors that stand for polylog(d) as functions of time."
+        "factors in place of polylog(d) as functions of time."
     ),
     criterion=(
-        "In the lemma's words polylog(d) is one function: read as (log d)^2, fixed beforehand, "
-        "and as its inverse. On the paper's parametrization (C = 4, qD = C, 2C and C^2, nu = 1/d, "
-        "sigma_A = log log d; d = 256 to 2048) up to flow time d^2 (T >= poly(d)/eta; by then "
-        "P[f* F <= 0] is below 1/d): the factor of alpha^p Gamma G^(p-1) in the increment of "
+        "The lemma has one function polylog(d): read as (log d)^2, fixed beforehand, and as its "
+        "inverse. On the paper's parametrization (C = 4, qD = C, 2C and C^2, nu = 1/d, "
+        "sigma_A = log log d; d = 256 to 2048) up to flow time d^2 (T >= poly(d)/eta; at that "
+        "time P[f* F <= 0] is below 1/d): the factor of alpha^p Gamma G^(p-1) in the increment of "
         "gamma, an equality, must be positive and lie between (log d)^-2 and (log d)^2, and its "
         "greatest and least value must not scale faster in d than (log d)^(+-2) does over the "
         "same sizes; the constant of the |rho| inequality, a bound, at most (log d)^2 and growing "
         "no faster; and rho must move less than gamma ('the increment of gamma is larger than the "
         "one of rho'). All of it: holds; else a finding. Fails if an identity fails, or if at one "
-        "of these problems a sentence for all t has a counterexample: a factor of gamma that is "
+        "of these problems a statement for all t has a counterexample: a factor of gamma that is "
         "not positive, or rho moving as fast as gamma. Named problems outside the hypotheses are "
-        "shown, not judged."
+        "reported only."
     ),
     amended=(
         "A factor of gamma that is not positive was a finding. A statement without exceptions now "
-        "fails by a confirmed counterexample, for every claim alike; what is measured is as it "
-        "was."
+        "fails by a confirmed counterexample, in every claim. The measurement is unchanged."
     ),
     tables={
         "identities": proofs.layout(all_sizes=False),

@@ -18,8 +18,8 @@ from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: alpha is compared at T1 and at this many times T1.
 AFTER = 1.01
-#: Records of a flow that are drawn.
-DRAWN = 200
+#: Number of records of each flow in the figure.
+RECORDS = 200
 
 
 def measure(context: Context) -> Measurement:
@@ -27,16 +27,16 @@ def measure(context: Context) -> Measurement:
     cases = large.cases(context.quick, context.thorough)
     flows = {case: large.run_flow(case) for case in context.track(cases)}
     table = TABLE.frame(row(case, run) for case, run in flows.items())
-    drawn = {case: run for case, run in flows.items() if case.scaling == "nu=1/D"}
+    shown = {case: run for case, run in flows.items() if case.scaling == "nu=1/D"}
     return Measurement(
         {"event III": table},
         large.parameters(context.quick, context.thorough),
-        (_figure(drawn),),
+        (_figure(shown),),
     )
 
 
 def row(case: Case, run: Run) -> dict[str, Any]:
-    """Return whether alpha increases at T1, and the risk until which it does."""
+    """Return the row of a flow: slope of alpha at T1, and risk at the end of its rise."""
     path, T1 = run.path, run.events.T1.time
     within = case.scaling != FIXED and not theorem.hypotheses(path.problem).broken
     start = {"scaling": case.scaling, "qD": case.features, "D": case.D, "within": within}
@@ -69,13 +69,13 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 
 
 def _figure(flows: Mapping[Case, Run]) -> Figure:
-    data = np.full((2, len(flows), DRAWN), np.nan)
+    data = np.full((2, len(flows), RECORDS), np.nan)
     for number, run in enumerate(flows.values()):
         later = np.flatnonzero(run.path.time >= run.events.T1.time)
-        chosen = later[np.unique(np.linspace(0, later.size - 1, DRAWN).round().astype(int))]
-        data[0, number, : chosen.size] = run.path.loss[chosen]
-        data[1, number, : chosen.size] = (
-            run.path.alpha[chosen] / run.path.at(run.events.T1.time).alpha
+        indices = later[np.unique(np.linspace(0, later.size - 1, RECORDS).round().astype(int))]
+        data[0, number, : indices.size] = run.path.loss[indices]
+        data[1, number, : indices.size] = (
+            run.path.alpha[indices] / run.path.at(run.events.T1.time).alpha
         )
     return report_figure(
         "event-III",
@@ -83,7 +83,7 @@ def _figure(flows: Mapping[Case, Run]) -> Figure:
         "alpha over its value at T1 against the population risk, which falls from left to right, "
         "on flows with nu = 1/D, sigma_A = log log D, C = 4, until the risk is 1e-3. alpha "
         "increases at T1 and decreases before the risk is small.",
-        draw,
+        _draw,
         xarray.Dataset(
             {"risk": (("flow", "record"), data[0]), "alpha": (("flow", "record"), data[1])},
             coords={
@@ -96,17 +96,17 @@ def _figure(flows: Mapping[Case, Run]) -> Figure:
 
 
 @styled
-def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw alpha against the risk: colours for D, dashes for qD."""
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw alpha against the risk, with a colour per D and a line style per qD."""
     ax = figure.subplots()
     artists, sizes = {}, np.unique(data["D"]).tolist()
     for number in range(data.sizes["flow"]):
-        one = data.isel(flow=number)
-        D, features = int(one["D"]), int(one["qD"])
+        flow = data.isel(flow=number)
+        D, features = int(flow["D"]), int(flow["qD"])
         label = rf"$D=10^{{{math.log10(D):.0f}}}$, $qD={features}$"
         artists[label] = ax.plot(
-            one["risk"],
-            one["alpha"],
+            flow["risk"],
+            flow["alpha"],
             color=PROBLEM_STYLES[sizes.index(D)]["color"],
             linestyle="-" if features == data["qD"].min() else "--",
             label=label,
@@ -124,7 +124,7 @@ TABLE = Table(
         "within": Column("hypotheses met"),
         "T1": Column("T1", "flow time", missing="never", rtol=1e-3),
         "drift": Column("d log alpha/d log t at T1, on the slow manifold", rtol=1e-2),
-        "difference": Column("the same from alpha at T1 and 1.01 T1", rtol=math.inf),
+        "difference": Column("d log alpha/d log t from alpha at T1 and 1.01 T1", rtol=math.inf),
         "risk": Column("risk at T1", rtol=1e-3),
         "risk_at_top": Column("risk where alpha is largest after T1", rtol=0.2),
         "growth": Column("largest alpha after T1 over alpha(T1)", rtol=1e-3),
@@ -151,14 +151,14 @@ CLAIM = Claim(
         "is largest after T1."
     ),
     criterion=(
-        "The appendix with the lemma is not available; what Section 4.1 says of it is tested, on "
+        "The appendix with the lemma is not available; the statement of Section 4.1 is tested, on "
         "flows that meet the hypotheses of theorem-4.1 (fixed nu and beta do not). T1 must exist, "
-        "alpha increase at T1 by both measures, and go on until the risk is 1e-3, which stands for "
-        "o(1) as in events-large-D. o(1) and poly(d) are asymptotic: less is a finding."
+        "alpha increase at T1 by both measures, and go on until the risk is 1e-3, the threshold "
+        "for o(1) as in events-large-D. o(1) and poly(d) are asymptotic: less is a finding."
     ),
     amended=(
-        "The end of the rise was first given as the share of the decay of the risk during which "
-        "alpha increases, at 40 times; it is now the risk at which alpha is largest. No verdict of "
+        "The end of the rise was first measured as the share of the decay of the risk during which "
+        "alpha increases, at 40 times. It is now the risk at which alpha is largest. No verdict of "
         "a flow changed."
     ),
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",

@@ -20,14 +20,14 @@ C = 4
 SIZES, QUICK_SIZES = (256, 1024, 4096, 16384, 65536, 262144, 1048576), (256, 4096, 65536)
 FEATURES, QUICK_FEATURES = (C, 2 * C, C**2), (C, C**2)
 TOLERANCE = 1e-8
-#: Flow time that is followed; alpha settles within a flow time of the order D^(-2/3).
+#: Flow time of each flow; alpha settles within a flow time of the order D^(-2/3).
 HORIZON = 10.0
-#: Largest |gamma| and |rho| at T0 that count as "only v updates": A enters as exp(A).
+#: "Only v updates" if |gamma| and |rho| are at most this at T0; A enters the model as exp(A).
 STILL = 0.01
 
 
 def measure(context: Context) -> Measurement:
-    """Follow alpha, and the speeds of v and A, on [0, T0]."""
+    """Measure alpha, and the speeds of v and A, on [0, T0]."""
     features = context.choose(quick=QUICK_FEATURES, full=FEATURES)
     sizes = context.choose(quick=QUICK_SIZES, full=SIZES)
     cases = [(number, D) for number in features for D in sizes]
@@ -40,7 +40,7 @@ def measure(context: Context) -> Measurement:
 
 
 def row(features: int, D: int) -> dict[str, Any]:
-    """Return the measurements of one problem."""
+    """Return the row of a problem."""
     problem = Problem.parametrization_3_1(D, C, q=features / D)
     population = Population(problem, method="fourier", tolerance=TOLERANCE)
     path = gradient_flow(population, horizon=HORIZON, rtol=1e-8, records=100)
@@ -78,25 +78,25 @@ def _figure(table: Any) -> Figure:
         "Event I: v moves, the attention does not",
         f"Paper's parametrization (C = {C}, nu = 1/d, sigma_A = log log d, d = D). (a) alpha(0) = "
         "nu^(1/2) over the quasi-steady value that alpha reaches at T0: alpha increases below the "
-        "dashed line. (b) The least ratio of the speed of v to that of the fastest entry of A "
+        "dashed line. (b) The least ratio of the speeds of v and of the fastest entry of A "
         "until T0 (solid), and the largest |gamma|, |rho| at T0 (dashed).",
-        draw,
+        _draw,
         xarray.Dataset.from_dataframe(table.reset_index().drop(columns="within")),
         (7.2, 3.4),
     )
 
 
 @styled
-def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the start relative to the quasi-steady value, and the two speeds."""
     left, right = figure.subplots(1, 2)
     artists = {}
-    for number, (density, some) in enumerate(data.to_dataframe().groupby("qD")):
-        look = {"color": PROBLEM_STYLES[number]["color"], "marker": "o", "markersize": 4}
+    for number, (density, rows) in enumerate(data.to_dataframe().groupby("qD")):
+        style = {"color": PROBLEM_STYLES[number]["color"], "marker": "o", "markersize": 4}
         label = f"$qD={density}$"
-        artists[label] = left.plot(some.D, some.start, label=label, **look)[0]
-        right.plot(some.D, some.faster, **look)
-        right.plot(some.D, some.moved, linestyle="--", **look)
+        artists[label] = left.plot(rows.D, rows.start, label=label, **style)[0]
+        right.plot(rows.D, rows.faster, **style)
+        right.plot(rows.D, rows.moved, linestyle="--", **style)
     left.axhline(1.0, **REFERENCE)
     left.set(ylabel=r"$\alpha(0)/\alpha^*$", yscale="log", xscale="log", xlabel="$D$")
     right.set(yscale="log", xscale="log", xlabel="$D$")
@@ -132,20 +132,20 @@ CLAIM = Claim(
     id="lemma-D.2",
     place="Event I (Section 4.1) and Lemma D.2",
     statement=(
-        "At the beginning the update of v is larger than that of A_ij, so that only v updates: "
-        "alpha increases until a time T0 > 0 where it reaches some threshold."
+        "At the beginning the update of v is larger than the update of A_ij, so that only v "
+        "updates: alpha increases until a time T0 > 0 where it reaches some threshold."
     ),
     method=(
         "On gradient flows from D = 256 to 10^6: at each step of the integrator until T0 (alpha "
         "within 1 % of its quasi-steady value) the change of alpha and the ratio of the speeds of "
-        "v and of the fastest entry of A; and how far A has moved by then."
+        "v and of the fastest entry of A; and the change of A up to T0."
     ),
     criterion=(
-        "The appendix with the lemma is not available; what Section 4.1 says of it is tested, on "
+        "The appendix with the lemma is not available; the statement of Section 4.1 is tested, on "
         "problems that meet the hypotheses of theorem-4.1. T0 must exist, alpha increase at every "
-        "step until T0, v be faster than every A_ij until then, and |gamma|, |rho| be at most 0.01 "
-        "at T0 ('only v updates': the attention weights are off by 1 %). The constants hide in "
-        "nu = 1/poly(d): what does not hold at these sizes is a finding."
+        "step until T0, v be faster than every A_ij until T0, and |gamma|, |rho| be at most 0.01 "
+        "at T0 ('only v updates': the attention weights are off by 1 %). The constants are "
+        "part of nu = 1/poly(d): a violation at these sizes is a finding."
     ),
     quick_note="three sizes instead of seven, two densities instead of three",
     assumptions="gradient flow under the certified Fourier expectation",

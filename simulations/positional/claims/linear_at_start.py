@@ -1,4 +1,4 @@
-"""Section 4.1: at A(0) the model is a generalized linear one, and its risk is high."""
+"""Section 4.1: at A(0) the model is a generalized linear model with high risk."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from dynamics import Population, Problem, SlowManifold, State
 from dynamics.positional.baselines.linear_models import LEVEL, uniform_error
 from dynamics.positional.random_sets import sum_of_signs
 from simulations.figures import report_figure
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, size_ticks, styled
 from simulations.positional import theorem_4_1 as theorem
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -20,13 +20,13 @@ from simulations.reproduction.predicates import CheckedTable, Column, Table
 #: q = C^k / D at D = 16 C^2.
 SET_SIZES, QUICK_SET_SIZES = (4, 8, 16), (4, 8)
 POWERS, QUICK_POWERS = (1.0, 1.5, 2.0), (1.0, 2.0)
-#: log(1 + e^-m) >= log 2 where m <= 0: an error of 1/8 (Theorem 3.1) makes a risk of this much.
+#: Least risk with an error of 1/8 (Theorem 3.1), since log(1 + e^-m) >= log 2 where m <= 0.
 HIGH = LEVEL * math.log(2.0)
 TOLERANCE, ROUNDING = 1e-8, 1e-12
 
 
 def measure(context: Context) -> Measurement:
-    """Return error and least risk of the linear predictor, and of F at A(0)."""
+    """Compute error and least risk of the linear predictor, and of F at A(0)."""
     powers = context.choose(quick=QUICK_POWERS, full=POWERS)
     set_sizes = context.choose(quick=QUICK_SET_SIZES, full=SET_SIZES)
     cases = [(k, C) for k in powers for C in set_sizes]
@@ -45,7 +45,7 @@ def measure(context: Context) -> Measurement:
 
 
 def row(k: float, C: int) -> dict[str, Any]:
-    """Return the measurements at q = C^k / D."""
+    """Return the row at q = C^k / D."""
     D = 16 * C * C
     problem = Problem.parametrization_3_1(D, C, q=C**k / D)
     population = Population(problem, tolerance=TOLERANCE)
@@ -93,33 +93,32 @@ def _figure(table: Any) -> Figure:
         "The linear predictor at A(0)",
         "q = C^k/D at D = 16 C^2. (a) P[y g <= 0] of the linear predictor (lines) and of F at A(0) "
         "with alpha at its quasi-steady value (crosses); dashed: 1/8. (b) The least population "
-        "risk of g over all scales of v (lines) and that of F (crosses); dashed: log(2)/8, the "
+        "risk of g over all scales of v (lines) and the risk of F (crosses); dashed: log(2)/8, the "
         "least risk with an error of 1/8. For k < 2 both fall as the sets grow.",
-        draw,
+        _draw,
         xarray.Dataset.from_dataframe(table.reset_index().drop(columns="within")),
         (7.2, 3.5),
     )
 
 
 @styled
-def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw error and risk against C, a curve for each k."""
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw error and risk against C, one curve per k."""
     panels = figure.subplots(1, 2)
     artists = {}
     table = data.to_dataframe()
     names = (("linear_error", "model_error", LEVEL), ("linear_risk", "model_risk", HIGH))
     for ax, (linear, model, level) in zip(panels, names):
-        for number, (k, some) in enumerate(table.groupby("k")):
-            look = PROBLEM_STYLES[number]
+        for number, (k, rows) in enumerate(table.groupby("k")):
+            style = PROBLEM_STYLES[number]
             artists[f"{linear} {k}"] = ax.plot(
-                some.C, some[linear], marker="o", markersize=4, label=f"$k={k:g}$", **look
+                rows.C, rows[linear], marker="o", markersize=4, label=f"$k={k:g}$", **style
             )[0]
-            ax.plot(some.C, some[model], "x", color=look["color"], markersize=7)
+            ax.plot(rows.C, rows[model], "x", color=style["color"], markersize=7)
         ax.axhline(level, **REFERENCE)
         sizes = np.unique(table.C)
         ax.set(yscale="log", xscale="log", xlabel="$C$")
-        ax.set_xticks(sizes, [str(size) for size in sizes])
-        ax.set_xticks([], minor=True)
+        size_ticks(ax, sizes)
     panels[0].set_ylabel(r"error $P[yg\leq 0]$")
     panels[1].set_ylabel("population risk")
     panels[0].legend()
@@ -169,10 +168,10 @@ CLAIM = Claim(
         "The columns of S(0) have equal sums, so that g is a multiple of T = sum_j <w*, X_j>; F at "
         "A(0), a sum of act(c (T + h s_i)) over coefficients s_i that add up to T, has the sign of "
         "T: the two errors must agree within their bounds (else fails). 'Would not generalize' "
-        "refers to Theorem 3.1, an error of at least 1/8; 'high' is read as the risk that such an "
-        "error makes, log(2)/8 = 0.087, at every scale of v, on problems that meet the hypotheses "
-        "of theorem-4.1 with q = C^k/D (Assumption 2 allows any k). The words are qualitative: "
-        "less is a finding."
+        "refers to Theorem 3.1, an error of at least 1/8; 'high' is read as the least risk with "
+        "such an error, log(2)/8 = 0.087, at every scale of v, on problems that meet the "
+        "hypotheses of theorem-4.1 with q = C^k/D (Assumption 2 allows any k). The statement is "
+        "qualitative: less is a finding."
     ),
     quick_note="C = 4 and 8, k = 1 and 2",
     assumptions="the exact law of a sum of signs; the certified expectation",

@@ -100,9 +100,8 @@ def _trained(
     for where, scale, D in jobs:
         start = Start(ENCODINGS) if isinstance(scale, str) else Start(scale=scale)
         trained = []
-        for number in range(
-            settings.runs if D or scale else 1
-        ):  # on the population all runs from 0 are equal
+        count = settings.runs if D or scale else 1  # on the population all runs from 0 are equal
+        for number in range(count):
             if D:
                 run = train_from(problem_of(D), start, settings.steps, context.seed, number)
             else:

@@ -1,4 +1,4 @@
-"""The reduction to three scalars: reduced descent against full-matrix descent, step by step."""
+"""Reduction to three scalars: reduced and full-matrix descent compared at every step."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,7 +8,7 @@ import numpy as np
 import xarray
 
 from dynamics import Problem, gradient_descent
-from simulations.figures import against_full, report_figure
+from simulations.figures import full_model_difference, report_figure
 from simulations.positional import reference_runs as runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -29,13 +29,15 @@ def measure(context: Context) -> Measurement:
         (first, *others), reduced = _compare(problem, context)
         name = runs.describe(problem)
         differences[name] = first
-        rows.append({
-            "problem": name,
-            "difference": first.max(),
-            "difference_other_seeds": max(difference.max() for difference in others),
-            "gamma": reduced.final.gamma,
-            "rho": reduced.final.rho,
-        })  # fmt: skip
+        rows.append(
+            {
+                "problem": name,
+                "difference": first.max(),
+                "difference_other_seeds": max(difference.max() for difference in others),
+                "gamma": reduced.final.gamma,
+                "rho": reduced.final.rho,
+            }
+        )
     return Measurement(
         {"descents": TABLE.frame(rows)},
         {
@@ -50,6 +52,7 @@ def measure(context: Context) -> Measurement:
 
 
 def _problems() -> tuple[Problem, ...]:
+    """Return small problems with various tau, kappa, C and p."""
     return (
         Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0),
         Problem(D=9, C=3, q=0.3),
@@ -58,9 +61,9 @@ def _problems() -> tuple[Problem, ...]:
 
 
 def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]:
-    """Return |difference| (step, parameter) for each draw of feature and sets, and the reduced run.
+    """Return |difference| (step, parameter) for each seed of feature and sets, and the reduced run.
 
-    The reduced run knows neither the feature nor the sets, so one serves all draws.
+    The reduced run does not depend on feature and sets.
     """
     reduced = gradient_descent(
         runs.population(problem, 1e-12),
@@ -71,8 +74,8 @@ def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]
     )
     if reduced.time.size != STEPS + 1:
         raise RuntimeError(f"reduced descent stopped early: {reduced.message}")
-    drawn = [path.states() for path in runs.full_descents(problem, False, context.seed)]
-    return [np.abs(reduced.states[: len(states)] - states) for states in drawn], reduced
+    full = [path.states() for path in runs.full_descents(problem, False, context.seed)]
+    return [np.abs(reduced.states[: len(states)] - states) for states in full], reduced
 
 
 def _figure(differences: Mapping[str, np.ndarray]) -> Figure:
@@ -82,7 +85,7 @@ def _figure(differences: Mapping[str, np.ndarray]) -> Figure:
         "Largest difference in (alpha, gamma, rho) between descent on three scalars and descent on "
         "the D x D matrix and v, at every step, from the same start. Dashed: the tolerance; "
         "dotted: the unit of rounding.",
-        against_full.draw,
+        full_model_difference.draw,
         _data(differences),
         (7.0, 3.4),
     )
@@ -135,10 +138,10 @@ CLAIM = Claim(
         "problems with tau and kappa away from their defaults, with C = 3, and with p = 5."
     ),
     criterion=(
-        "The sentence is an identity: over 1,000 steps from the same start alpha, gamma and rho of "
-        "reduced and full-matrix descent may differ by rounding alone: 1e-11, a hundred times the "
-        "rounding of a thousand steps at entries of order 1 and 1e-8 of what a wrong multiplicity, "
-        "temperature or output scale gives. Five draws of w* and of the sets. Else: fails."
+        "The statement is an identity: over 1,000 steps from the same start alpha, gamma and rho "
+        "of reduced and full-matrix descent may differ by rounding alone: 1e-11, a hundred times "
+        "the rounding of a thousand steps at entries of order 1 and 1e-8 of the effect of a wrong "
+        "multiplicity, temperature or output scale. Five random w* and sets. Else: fails."
     ),
     tables={"descents": TABLE},
     measure=measure,

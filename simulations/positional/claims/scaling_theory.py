@@ -1,4 +1,4 @@
-"""The scaling theory behind the paper's regime: branches of alpha*, T1, and why alpha jumps."""
+"""The limit of many patches: branches of alpha*, T1, and the jumps of alpha."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,21 +25,22 @@ from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from symbolic.positional import large_D
 
-#: Agreement required of alpha* and T1 from D = 10^5 on; of the G at a jump, where 1/G is neglected.
+#: Required relative agreement of alpha* and T1, and of G at a jump (the limit neglects 1/G).
 AGREEMENT, JUMP_AGREEMENT = 0.02, 0.05
+#: Smallest D at which agreement is required.
 FROM = 100_000
 _GRID = 160
 
 
 class Differences(NamedTuple):
-    """Measured over predicted value, less 1."""
+    """Relative differences from the predicted values."""
 
     alpha_star: float
     T1: float
 
 
 class Jump(NamedTuple):
-    """Attention mass at which alpha leaves its first branch: predicted and measured (nan: none)."""
+    """Attention mass G at which alpha leaves its first branch: predicted, measured; NaN if none."""
 
     fold: float
     measured: float
@@ -50,22 +51,24 @@ def measure(context: Context) -> Measurement:
     cases = [*large.cases(context.quick, context.thorough), *large.degree_cases(context.quick)]
     flows = {case: large.run_flow(case) for case in context.track(cases)}
     limits = [Limit(large.C, f, p) for p, f in dict.fromkeys((c.p, c.features) for c in flows)]
-    apart = {case: differences(flow) for case, flow in flows.items()}
+    differences_by_case = {case: differences(flow) for case, flow in flows.items()}
     return Measurement(
         {
             "identities": proofs.decisions([large_D.prove()]),
             "limits": LIMITS.frame(map(_limit, limits)),
             "flows": FLOWS.frame(
-                case.levels | apart[case]._asdict() | _jump(flow) for case, flow in flows.items()
+                case.levels | differences_by_case[case]._asdict() | _jump(flow)
+                for case, flow in flows.items()
             ),
         },
         large.parameters(context.quick, context.thorough)
         | {"p": sorted({case.p for case in flows})},
-        tuple(_figures(limits, flows, apart, _shown(context.quick))),
+        tuple(_figures(limits, flows, differences_by_case, _shown(context.quick))),
     )
 
 
 def _limit(limit: Limit) -> dict[str, Any]:
+    """Return the row of a limit."""
     return {
         "C": limit.C,
         "qD": limit.features,
@@ -77,47 +80,48 @@ def _limit(limit: Limit) -> dict[str, Any]:
 
 
 def _jump(flow: Run) -> dict[str, Any]:
+    """Return the columns on the jump of a flow."""
     case = flow.case
-    sought = case.p == 3 and case.D >= FROM and case.scaling in ("nu=1/D", FIXED)
-    fold, measured = jump(flow) if sought else (np.nan, np.nan)
-    return {"jump_sought": sought, "fold_G": fold, "jump_G": measured}
+    has_prediction = case.p == 3 and case.D >= FROM and case.scaling in ("nu=1/D", FIXED)
+    fold, measured = jump(flow) if has_prediction else (np.nan, np.nan)
+    return {"jump_sought": has_prediction, "fold_G": fold, "jump_G": measured}
 
 
-def differences(found: Run) -> Differences:
-    """Return how far alpha* and T1 of a flow are from the limit."""
-    problem = found.path.problem
+def differences(run: Run) -> Differences:
+    """Return the relative differences of alpha* and T1 of a flow from the limit."""
+    problem = run.path.problem
     alpha = quasi_steady(Limit.of(problem), problem.D, problem.nu)
     return Differences(
-        found.events.alpha_star / alpha - 1.0, found.events.T1.time / found.predicted_T1 - 1.0
+        run.events.alpha_star / alpha - 1.0, run.events.T1.time / run.predicted_T1 - 1.0
     )
 
 
-def jump(found: Run) -> Jump:
-    """Return the G at which the first branch of alpha* ends, and at which the flow leaves it.
+def jump(run: Run) -> Jump:
+    """Return the G at which the first branch of alpha* ends, and the G at which the flow leaves it.
 
-    The flow has left once alpha is twice its value at the fold, after T1; without a fold, once
-    alpha grows by half between records over which G grows by less than a tenth.
+    The flow has left the branch where alpha is twice its value at the fold, after T1. Without a
+    fold it has left where alpha grows by half while G grows by less than a tenth.
     """
-    path = found.path
+    path = run.path
     fold = first_fold(Limit.of(path.problem), path.problem.D, path.problem.nu)
-    later = path.time > found.events.T1.time
+    later = path.time > run.events.T1.time
     alpha, G = path.alpha[later], path.attention[later, 3]
     if np.isfinite(fold.G):
-        left = np.flatnonzero(alpha > 2.0 * fold.alpha)
+        departure = np.flatnonzero(alpha > 2.0 * fold.alpha)
     else:
-        narrow = np.searchsorted(G, 1.1 * G, side="right") - 1
-        left = np.flatnonzero(alpha[narrow] > 1.5 * alpha)
-    return Jump(fold.G, float(G[left[0]]) if left.size else float("nan"))
+        nearby = np.searchsorted(G, 1.1 * G, side="right") - 1
+        departure = np.flatnonzero(alpha[nearby] > 1.5 * alpha)
+    return Jump(fold.G, float(G[departure[0]]) if departure.size else float("nan"))
 
 
 def turning_points(limit: Any) -> int:
-    """Return how often nu turns along the curve of quasi-steady alpha at gamma = rho = 0."""
-    found = branch(limit, np.linspace(-30.0, 30.0, 241))
-    return int(folds(np.log(np.stack([found.nu_hat, found.a], axis=1)), 0).size)
+    """Return the number of turning points of nu along the branch of alpha* at gamma = rho = 0."""
+    curve = branch(limit, np.linspace(-30.0, 30.0, 241))
+    return int(folds(np.log(np.stack([curve.nu_hat, curve.a], axis=1)), 0).size)
 
 
 def _shown(quick: bool) -> list[Case]:
-    """Return the flows whose jumps are drawn."""
+    """Return the flows of the figure on jumps."""
     if quick:
         return [Case("nu=1/D", 3, 4, 10_000)]
     return [
@@ -128,7 +132,10 @@ def _shown(quick: bool) -> list[Case]:
 
 
 def _figures(
-    limits: list[Limit], flows: dict[Case, Run], apart: dict[Case, Differences], shown: list[Case]
+    limits: list[Limit],
+    flows: dict[Case, Run],
+    differences_by_case: dict[Case, Differences],
+    shown: list[Case],
 ) -> list[Figure]:
     return [
         report_figure(
@@ -136,14 +143,14 @@ def _figures(
             "Two branches of alpha*",
             "Quasi-steady alpha at gamma = rho = 0 in the scaled units of the limit D -> infinity "
             "(lines, Skellam sums) and of the flows at D = 1,000 to a million (symbols). Dashed: "
-            "the two asymptotes for the first curve. No curve turns back: the passage from one "
-            "branch to the other is smooth.",
+            "the two asymptotes for the first curve. No curve turns back: the transition from "
+            "one branch to the other is smooth.",
             scaling.draw_branches,
             branch_curves(limits, flows),
         ),
         report_figure(
             "scaling-jumps",
-            "Why alpha jumps at fixed nu",
+            "Jumps of alpha at fixed nu",
             "Sign of d alpha/dt where the sets attend to themselves, from the limit of many "
             "patches (grey: alpha grows; grey lines: quasi-steady values); dashed: the branch that "
             "starts at gamma = rho = 0, followed by continuation to its fold (circle); orange: "
@@ -160,51 +167,53 @@ def _figures(
             "alpha at the start; (b) T1, predicted from the drift at gamma = rho = 0 and the "
             "largest |rho| of the run. Dashed: 2 %; dotted: a difference of order 1/D.",
             scaling.draw_differences,
-            difference_dataset(apart),
+            difference_dataset(differences_by_case),
             (7.0, 3.4),
         ),
     ]
 
 
 def branch_curves(limits: Sequence[Limit], runs: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return the curves a(nu_hat) of several limits, dims (limit, point), and measured alpha*."""
+    """Return the curves a(nu_hat) of several limits (limit, point), and measured alpha*."""
     logs = np.linspace(-45.0, 45.0, 181)
     curves = [branch(limit, logs) for limit in limits]
-    places = [(limit.p, round(limit.features)) for limit in limits]
+    keys = [(limit.p, round(limit.features)) for limit in limits]
     points = []
-    for case, one in runs.items():
+    for case, run in runs.items():
         size = case.D ** (1.0 / case.p)
-        number = places.index((case.p, case.features))
-        points.append((number, case.problem.nu * case.D / size, one.events.alpha_star * size))
-    which, x, y = np.array(points).reshape(-1, 3).T
+        number = keys.index((case.p, case.features))
+        points.append((number, case.problem.nu * case.D / size, run.events.alpha_star * size))
+    index, x, y = np.array(points).reshape(-1, 3).T
     return xarray.Dataset(
         {
             "nu_hat": (("limit", "point"), [curve.nu_hat for curve in curves]),
             "a": (("limit", "point"), [curve.a for curve in curves]),
             "power": ("limit", [power_constant(limit) for limit in limits]),
             "linear": ("limit", [linear_constant(limit) for limit in limits]),
-            "measured_limit": ("measured", which.astype(int)),
+            "measured_limit": ("measured", index.astype(int)),
             "measured_nu_hat": ("measured", x),
             "measured_a": ("measured", y),
         },
-        coords={"p": ("limit", [p for p, _ in places]), "qD": ("limit", [f for _, f in places])},
+        coords={"p": ("limit", [p for p, _ in keys]), "qD": ("limit", [f for _, f in keys])},
     )
 
 
 def jump_panels(runs: Sequence[Any]) -> xarray.Dataset:
-    """Return the sign of d alpha/dt over (G, alpha), the fold and the path of several runs."""
+    """Return the sign of d alpha/dt over (G, alpha), fold and trajectory of several runs."""
     panels = []
     for run in runs:
         problem, limit = run.path.problem, Limit.of(run.path.problem)
         G = np.geomspace(5.0, 0.5 * problem.D, _GRID)
         settled = run.path.time > run.events.T0.time
-        reach = run.path.alpha[settled]
-        alpha = np.geomspace(0.3 * reach.min(), 8.0 * reach.max(), _GRID)
+        settled_alpha = run.path.alpha[settled]
+        alpha = np.geomspace(0.3 * settled_alpha.min(), 8.0 * settled_alpha.max(), _GRID)
         fold = first_fold(limit, problem.D, problem.nu)
-        path = np.stack([run.path.attention[settled, 3], reach], axis=1)
+        path = np.stack([run.path.attention[settled, 3], settled_alpha], axis=1)
         path = path[np.linspace(0, len(path) - 1, 200).round().astype(int)]
         curve = fold.curve[np.linspace(0, len(fold.curve) - 1, 200).round().astype(int)]
-        slope = np.array([attended_slope(limit, problem.D, problem.nu, one, G) for one in alpha])
+        slope = np.array(
+            [attended_slope(limit, problem.D, problem.nu, value, G) for value in alpha]
+        )
         panels.append(
             xarray.Dataset(
                 {
@@ -223,15 +232,18 @@ def jump_panels(runs: Sequence[Any]) -> xarray.Dataset:
     return xarray.concat(panels, "panel")
 
 
-def difference_dataset(apart: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return |T1 / theory - 1| and |alpha* / theory - 1| of each flow, dims (run,)."""
+def difference_dataset(differences_by_case: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return |T1 / theory - 1| and |alpha* / theory - 1| of each flow (run,)."""
     return xarray.Dataset(
         {
-            "D": ("run", [case.D for case in apart]),
-            "p": ("run", [case.p for case in apart]),
-            "scaling": ("run", [case.scaling for case in apart]),
-            "T1": ("run", [abs(one.T1) for one in apart.values()]),
-            "alpha_star": ("run", [abs(one.alpha_star) for one in apart.values()]),
+            "D": ("run", [case.D for case in differences_by_case]),
+            "p": ("run", [case.p for case in differences_by_case]),
+            "scaling": ("run", [case.scaling for case in differences_by_case]),
+            "T1": ("run", [abs(difference.T1) for difference in differences_by_case.values()]),
+            "alpha_star": (
+                "run",
+                [abs(difference.alpha_star) for difference in differences_by_case.values()],
+            ),
         }
     )
 
@@ -255,7 +267,7 @@ FLOWS = Table(
     columns={
         "alpha_star": Column("alpha* over theory - 1"),
         "T1": Column("T1 over theory - 1", atol=1e-5),
-        "jump_sought": Column("a jump is looked for (p = 3, nu = 1/D or fixed)"),
+        "jump_sought": Column("a jump is predicted or excluded (p = 3, nu = 1/D or fixed)"),
         "fold_G": Column("G at the fold"),
         "jump_G": Column("G at the jump"),
     },
@@ -276,12 +288,12 @@ CLAIM = Claim(
     place="Assumption 2 and Parametrization 3.1 (derived here)",
     statement=(
         "For D -> infinity, F -> D (alpha^p T^p + nu alpha T): alpha* is a_0 D^(-1/p) for nu << "
-        "D^(-(p-1)/p) and b_0/(nu D) beyond, and, given max|rho|, T1 is that over the drift at "
+        "D^(-(p-1)/p) and b_0/(nu D) beyond, and, given max|rho|, T1 is max|rho| over the drift at "
         "gamma = rho = 0, which grows like D, or like D^p at fixed nu; alpha jumps where its "
         "branch folds."
     ),
     method=(
-        "alpha* and T1 of flows at p = 3, 5, 7 over the values of the limit (Skellam sums; of T1 "
+        "alpha* and T1 of flows at p = 3, 5, 7 over the values of the limit (Skellam sums; T1 "
         "given the largest |rho| of the same flow, which is not predicted), and "
         "the attention mass at which alpha jumps over the fold found by continuation."
     ),
@@ -289,7 +301,7 @@ CLAIM = Claim(
         "Holds if, in every flow with D >= 10^5, alpha* at the start and T1, given max |rho| of "
         "the flow, are within 2 % of the limit, if alpha jumps within 5 % of the G of the "
         "predicted fold wherever there is one and nowhere else (nu = 1/D and fixed nu, p = 3); "
-        "fails if an identity is not proved. Where from: the limit neglects terms of relative "
+        "fails if an identity is not proved. Thresholds: the limit neglects terms of relative "
         "order h K/(D T), h = e^beta - 1, K features, below 1 % at D = 10^5; at a fold it neglects "
         "Lambda against Gamma, e^beta/G, 1 to 2 %, to the power p = 3."
     ),

@@ -1,4 +1,4 @@
-"""Lemmas 4.1 and 4.2 from one file: stated in thirty lines, derived for all D and C."""
+"""Lemmas 4.1 and 4.2, derived for all D and C from a theory in a file of thirty lines."""
 
 from pathlib import Path
 from typing import Any
@@ -13,26 +13,26 @@ from simulations.stated.check import AGREES
 from symbolic import positional
 from symbolic.theory import load_theory
 
-#: Sizes at which every entry and every image is written out.
+#: Sizes (D, C) of the full model with all entries and all images.
 SIZES = ((4, 2), (6, 2), (6, 3), (8, 4), (8, 2))
 
 
 def measure(context: Context) -> Measurement:
     """Derive the theory, and compare it with the full model at random problems."""
     theory = load_theory(Path(positional.__file__).parent / "stated.py")
-    places = drawn(context.seed, SIZES[1:3] if context.quick else SIZES)
-    found = evidence.gather(theory, places, orders, lambda D, C: [])
+    problems = random_problems(context.seed, SIZES[1:3] if context.quick else SIZES)
+    results = evidence.gather(theory, problems, orders, lambda D, C: [])
     figure = report_figure(
         "stated-positional",
         "Every entry moves as one of three values",
         "Slope of the population risk in every trained entry of the full model (dots) at a random "
-        "state of the manifold, one panel a problem, and the slopes that are derived from the "
-        "stated theory for all sizes (bars).",
+        "state of the manifold, one panel per problem, and the slopes derived from the theory in "
+        "the file for all sizes (bars).",
         slopes_figure.draw,
-        evidence.slopes(found),
+        evidence.slopes(results),
         (7.4, 3.0),
     )
-    return Measurement(found.tables(), {"problems": places}, (figure,))
+    return Measurement(results.tables(), {"problems": problems}, (figure,))
 
 
 def orders(D: Any, C: Any) -> dict[str, Any]:
@@ -40,8 +40,8 @@ def orders(D: Any, C: Any) -> dict[str, Any]:
     return {"alpha": 1, "gamma": D * (C - 1), "rho": D * (D - C)}
 
 
-def drawn(seed: int, sizes: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
-    """Return problems of these sizes, their constants drawn."""
+def random_problems(seed: int, sizes: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
+    """Return problems of these sizes with random constants."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(16,)))
     return [
         {
@@ -66,18 +66,18 @@ CLAIM = Claim(
         "gamma for pairs of one set, rho for pairs of different sets."
     ),
     method=(
-        "Order parameters and numbers of entries derived for all sizes from a file that states the "
-        "theory alone; at drawn problems its gradient against every entry of the full model, and "
-        "the values that move, the linear quantities that are conserved and the rate at which the "
-        "manifold repels as seen from that model's gradient."
+        "Order parameters and numbers of entries derived for all sizes from a file with the theory "
+        "alone; at random problems its gradient against every entry of the full model, and the "
+        "values that change, the linear quantities that are conserved and the repulsion rate of "
+        "the manifold, from the gradient of that model."
     ),
     criterion=(
         "The lemmas are equalities: the names and numbers of entries must be the paper's as "
         "polynomials in D and C, loss and gradient must be those of the full model up to rounding "
         "(1e-11 of the largest entry), colour refinement of the full gradient must find as many "
-        "values as there are orbits, and each orbit within one; nothing linear is conserved, of "
-        "which the paper says nothing else. Anything else: fails. Whether the manifold repels "
-        "decides nothing: the lemmas do not say."
+        "values as there are orbits, and each orbit within one of them; no linear quantity is "
+        "conserved, as the paper names none. Anything else: fails. Repulsion of the manifold is "
+        "reported only: the lemmas make no statement about it."
     ),
     tables=evidence.layouts(("D", "C")),
     measure=measure,

@@ -1,4 +1,4 @@
-"""Theorem 3.1: generalized linear models err with probability at least 1/8. Where they do."""
+"""Theorem 3.1: generalized linear models err with probability at least 1/8."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,22 +15,21 @@ from simulations.positional.figures import linear_models as figures
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
 
+#: Lower bound of the error in the theorem.
 LEVEL = 0.125
-#: Standard errors by which a sampled error may miss the exact one.
+#: Standard errors by which a sampled error may differ from the exact error.
 SIGMAS = 4.0
 _SIZES = ((64, 2), (64, 4), (256, 4), (1024, 8), (4096, 16))
 _QUICK_SIZES = ((64, 4), (256, 4), (1024, 8))
 _RATIOS = (0.1, 8.0, 40)
 _POWERS = (1.0, 1.5, 2.0, 2.5)
 _SET_SIZES = (2, 4, 8, 16, 32)
-#: D, C, q of problems small enough for a proof of optimality; those with D > 6 are searched.
+#: D, C, q of problems with a proof of optimality, and of problems with a search.
 _CERTIFIED = ((4, 2, 0.5), (6, 3, 0.5), (6, 2, 0.4), (6, 2, 0.9))
 _QUICK_CERTIFIED = _CERTIFIED[:2]
 _SEARCHED = ((8, 2, 0.5), (12, 3, 0.3), (12, 4, 0.8), (16, 4, 0.5), (64, 4, 0.2), (64, 4, 0.25))
 _QUICK_SEARCHED = _SEARCHED[1:4]
 _DECODED = ((16, 4, 0.5), (32, 2, 0.1), (32, 4, 0.5), (32, 4, 0.75))
-
-
 _DECODED_COLUMNS = {
     "exact": "decoded",
     "sampled": "decoded_sampled",
@@ -39,7 +38,7 @@ _DECODED_COLUMNS = {
 
 
 def measure(context: Context) -> Measurement:
-    """Measure uniform weights exactly, other weights by proof or search, and base 3."""
+    """Compute errors of uniform weights, of best weights by proof or search, and of base 3."""
     sizes = _QUICK_SIZES if context.quick else _SIZES
     images = 20_000 if context.quick else 100_000
     curves = linear_models.error_curves(sizes, _RATIOS, images, context.seed)
@@ -55,7 +54,7 @@ def measure(context: Context) -> Measurement:
     decoded = linear_models.decoding_errors(_DECODED, images, context.seed)
     context.progress(1.0)
     gain = weights["uniform"] - weights["best"]
-    drawn = curves[["D", "C", "deviation"]].rename(ratio_sampled="density").to_dataframe()
+    samples = curves[["D", "C", "deviation"]].rename(ratio_sampled="density").to_dataframe()
     return Measurement(
         {
             "critical densities": DENSITIES.frame(_densities(curves)),
@@ -72,7 +71,7 @@ def measure(context: Context) -> Measurement:
                 _rows(weights.assign(improvement=gain), [*certified, *searched])
             ),
             "digits in base 3": DECODED.frame(_rows(decoded.rename(_DECODED_COLUMNS), _DECODED)),
-            "samples": SAMPLES.frame(drawn.dropna().reset_index().to_dict("records")),
+            "samples": SAMPLES.frame(samples.dropna().reset_index().to_dict("records")),
         },
         {"images sampled": images, "starts": starts},
         (_figure(curves, powers, weights, decoded),),
@@ -80,10 +79,10 @@ def measure(context: Context) -> Measurement:
 
 
 def uniform(C: int, k: float, error: float) -> dict[str, Any]:
-    """Return the row of uniform weights at q = C^k/D, D = 16 C^2; ``error`` decides ties by a coin.
+    """Return the row of uniform weights at q = C^k/D, D = 16 C^2.
 
-    The hypotheses are read as in theorem-4.1 as far as they are about the data; the disagreement
-    is ``P[f* g <= 0]`` by the exact law, ties counted as errors.
+    ``error`` decides ties at random. The hypotheses on the data are read as in theorem-4.1. The
+    disagreement is ``P[f* g <= 0]`` by the exact law, with ties counted as errors.
     """
     D = 16 * C * C
     problem = Problem.parametrization_3_1(D, C, q=min(1.0, C**k / D))
@@ -98,27 +97,28 @@ def uniform(C: int, k: float, error: float) -> dict[str, Any]:
 
 
 def _densities(curves: xarray.Dataset) -> Iterator[dict[str, Any]]:
+    """Yield the critical density of each size, with ties at random or as errors."""
     critical = {
         "ties by a coin": "critical",
         "ties as errors": "critical_literal",
         "normal coefficients": "critical_gaussian",
     }
     for size in curves["size"].values:
-        one = curves.sel(size=size)
-        for kind in one["kind"].values:
+        curve = curves.sel(size=size)
+        for law in curve["kind"].values:
             yield {
-                "D": int(one["D"]),
-                "C": int(one["C"]),
-                "kind": str(kind),
-                "critical_density": float(one[critical[kind]]) if kind in critical else math.nan,
-                "error_at_one": float(one["reference"].sel(kind=kind)),
+                "D": int(curve["D"]),
+                "C": int(curve["C"]),
+                "kind": str(law),
+                "critical_density": float(curve[critical[law]]) if law in critical else math.nan,
+                "error_at_one": float(curve["reference"].sel(kind=law)),
             }
 
 
 def _rows(
     data: xarray.Dataset, cases: Sequence[tuple[int, int, float]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the numbers of each problem with its D, C and q."""
+    """Yield the row of each problem with its D, C and q."""
     for case, row in zip(cases, data.to_dataframe().to_dict("records")):
         yield dict(zip(("D", "C", "q"), case)) | row
 
@@ -129,13 +129,13 @@ def _figure(
     return report_figure(
         "generalized-linear-models",
         "Theorem 3.1: where generalized linear models err with probability 1/8",
-        "(a) Exact error of sign(sum_j <w*, X_j>), ties decided by a coin, against qD/C^2; "
+        "(a) Exact error of sign(sum_j <w*, X_j>), ties decided at random, against qD/C^2; "
         "crosses: sampled, with three standard errors. Dashed: level 1/8. Black: normal "
         "coefficients of the same variance in the limit D >> C, where uniform weights are proved "
         "optimal; it crosses 1/8 at 0.756. (b) The same for q = C^k/D and D = 16 C^2: for k < 2 "
         "the error falls as C grows. (c) Error of the best other weights against uniform ones: "
-        "proved by branch and bound (filled), found by search (open). Squares: the non-monotone "
-        "phi that reads the digits of sum_j 3^j <w*, X_j> and applies f*; it errs where f* = 0 "
+        "proved by branch and bound (filled), by search (open). Squares: the non-monotone "
+        "phi that decodes the digits of sum_j 3^j <w*, X_j> and applies f*; it errs where f* = 0 "
         "only.",
         figures.draw,
         linear_models.merge_datasets(curves, powers, weights, decoded),
@@ -165,8 +165,8 @@ UNIFORM = Table(
     columns={
         "D": Column("D"),
         "meets": Column("meets the hypotheses on the data"),
-        "error": Column("error at q = C^k/D, ties by a coin"),
-        "disagreement": Column("P[f* g <= 0] there, ties as errors"),
+        "error": Column("error at q = C^k/D, ties at random"),
+        "disagreement": Column("P[f* g <= 0] at q = C^k/D, ties as errors"),
     },
     predicates={"the error is at least 1/8": lambda t: t.error >= LEVEL},
     strict={
@@ -185,7 +185,7 @@ WEIGHTS = Table(
         "best": Column("best weights", rtol=1e-3),
         "improvement": Column("gain of the best weights", atol=1e-3),
         "gaussian": Column("normal coefficients"),
-        "proved": Column("best weights: proved, not only found"),
+        "proved": Column("best weights are proved optimal"),
     },
     predicates={"the best weights err at least 1/8": lambda t: t.best >= LEVEL},
 )
@@ -195,7 +195,7 @@ DECODED = Table(
     columns={
         "decoded": Column("base 3, P[f* g <= 0] exact"),
         "decoded_sampled": Column("base 3, sampled", rtol=math.inf),
-        "decoded_uniform": Column("uniform model there"),
+        "decoded_uniform": Column("uniform weights at the same problem"),
         "deviation": _DEVIATION,
     },
     predicates={"P[f* g <= 0] >= 1/8 by digits in base 3": lambda t: t.decoded >= LEVEL},
@@ -221,16 +221,16 @@ CLAIM = Claim(
     ),
     criterion=(
         "The statement: P[f* g <= 0] >= 1/8 for every w_j, phi and q that Assumption 2 allows (q = "
-        "poly(C)/D, any power). Holds if no model looked at errs less than 1/8. The number 1/8 "
-        "leaves no exception: fails by one that errs less by the exact law where the hypotheses on "
-        "the data are met, read as in theorem-4.1; less elsewhere only is a finding. Fails, too, "
-        "if two roads to a number disagree: a sampled error more than four standard errors off the "
-        "exact one. Apart from that check no verdict depends on a sample: errors of uniform "
-        "weights and of the decoding are exact, and a search can only lower the rest."
+        "poly(C)/D, any power). Holds if no tested model errs less than 1/8. The number 1/8 "
+        "has no exception: fails if a model errs less by the exact law where the hypotheses on the "
+        "data are met, read as in theorem-4.1; less at other problems only is a finding. Also "
+        "fails if two methods disagree: a sampled error more than four standard errors from the "
+        "exact error. Apart from that check no verdict depends on a sample: errors of uniform "
+        "weights and of the decoding are exact, and a search can only lower the others."
     ),
     amended=(
         "A model that errs less than 1/8 was a finding. A statement without exceptions now fails "
-        "by a confirmed counterexample, for every claim alike; what is measured is as it was."
+        "by a confirmed counterexample, in every claim. The measurement is unchanged."
     ),
     tables={
         "critical densities": DENSITIES,

@@ -19,7 +19,7 @@ from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Largest difference between enumerated error and the exact error of the limit.
 TOLERANCE = 1e-10
-#: Standard errors by which a sampled error may miss the exact one.
+#: Standard errors by which a sampled error may differ from the exact error.
 SIGMAS = 4.0
 #: A margin of a Gram matrix above this would contradict the Cauchy-Schwarz inequality.
 ROUNDING = 1e-9
@@ -33,18 +33,18 @@ ALPHA = 1.0
 
 
 def measure(context: Context) -> Measurement:
-    """Enumerate small problems, convolve large ones, sample, and attack the Gram matrix."""
+    """Compute errors by enumeration, convolution and samples; optimize the Gram matrix."""
     small = _QUICK_SMALL if context.quick else _SMALL
     large = _QUICK_LARGE if context.quick else _LARGE
     images = 50_000 if context.quick else 200_000
     draws, attempts = (300, 4) if context.quick else (1_000, 20)
-    tables = enumerated_errors(small)
+    enumerated = enumerated_errors(small)
     context.progress(0.2)
     errors = errors_by_size(large, 64 if context.quick else 256, images, context.seed)
     context.progress(0.8)
     gram = gram_margins(16, 4, draws, attempts, context.seed)
     context.progress(1.0)
-    of_next = ["margin", "silent", "sampled", "deviation"]
+    next_columns = ["margin", "silent", "sampled", "deviation"]
     optimized = gram["optimized"].max("attempt")
     matrix = {
         "rows_meeting": int(gram["rows_meeting"].min()),
@@ -55,10 +55,10 @@ def measure(context: Context) -> Measurement:
     }
     return Measurement(
         {
-            "all images": ENUMERATED.frame(_rows(tables)),
+            "all images": ENUMERATED.frame(_rows(enumerated)),
             "errors": ERRORS.frame(_rows(errors[["error"]])),
             "attention to the next set": NEXT.frame(
-                [*_rows(tables[["margin"]].sel(rule="next set")), *_rows(errors[of_next])]
+                [*_rows(enumerated[["margin"]].sel(rule="next set")), *_rows(errors[next_columns])]
             ),
             "along D = 16 C^2": DECAY.frame(_rows(_decay(errors))),
             "A = P^T P": GRAM.frame([matrix]),
@@ -69,7 +69,7 @@ def measure(context: Context) -> Measurement:
 
 
 def _rows(data: xarray.Dataset) -> list[dict[str, Any]]:
-    """Return the numbers of each case, and rule, where there are any."""
+    """Return the rows of a dataset that have a number."""
     numbers = data.to_dataframe().dropna(how="all", subset=list(data.data_vars))
     return numbers.reset_index().to_dict("records")
 
@@ -88,13 +88,14 @@ def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
         "generalizing-without-association",
         "Theorem 3.2: generalizing without patch association",
         "(a) Free scores whose rows attend to the next set: Top_C never meets the own set. (b) A "
-        "Gram matrix that joins twin sets: across exceeds within, but the diagonal is largest. (c) "
-        "Exact errors at D = 16 C^2, q = C^2/D: the output sums over rows, so own and next set "
-        "err alike, ever faster than a power of D; uniform weights (a linear model) do not learn. "
-        "(d) Own-set margin: the C-th largest score outside the set less the largest inside, "
-        "smallest over the rows. Random encodings at D = 16, C = 4, relative to the largest "
-        "squared norm, and optimized ones of norm at most 1 at D = 8, C = 2. Cauchy-Schwarz "
-        "forbids positive margins unless the diagonal is left out.",
+        "Gram matrix that joins twin sets: entries across sets exceed those within, but the "
+        "diagonal is largest. (c) Exact errors at D = 16 C^2, q = C^2/D: the output sums over "
+        "rows, so that own and next set have the same error, which falls faster than a power of "
+        "D; uniform weights (a linear model) do not learn. (d) Own-set margin: the C-th largest "
+        "score outside the set less the largest inside, smallest over the rows. Random encodings "
+        "at D = 16, C = 4, relative to the largest squared norm, and optimized ones of norm at "
+        "most 1 at D = 8, C = 2. Cauchy-Schwarz excludes positive margins unless the diagonal is "
+        "omitted.",
         figures.draw,
         merge_datasets(score_matrices(16, 4), large, gram),
         (8.4, 7.0),
@@ -113,7 +114,7 @@ def score_matrices(D: int, C: int) -> xarray.Dataset:
 
 
 def enumerated_errors(cases: Sequence[tuple[int, int, float]]) -> xarray.Dataset:
-    """Return errors over all images (case, rule): finite scores, enumerated; and their limits."""
+    """Return errors over all images (case, rule) at finite scores, and in the limit."""
     errors = np.full((len(cases), 3), np.nan)
     limits = np.full((len(cases), 3), np.nan)
     margins = np.full((len(cases), 3), np.nan)
@@ -142,7 +143,8 @@ def errors_by_size(
 ) -> xarray.Dataset:
     """Return exact errors (case, rule) of the limits, and the derangement on sampled images.
 
-    The twin rule is computed up to ``D = twins``; samples are drawn where they can see an error.
+    The twin rule is computed up to ``D = twins``. Samples are used where about ten errors or more
+    are expected.
     """
     errors = np.full((len(cases), len(RULES)), np.nan)
     silent, sampled, margin = (np.full(len(cases), np.nan) for _ in range(3))
@@ -176,8 +178,9 @@ def errors_by_size(
 def gram_margins(D: int, C: int, draws: int, attempts: int, seed: int) -> xarray.Dataset:
     """Return the smallest own-set margin of Gram matrices over the largest squared norm.
 
-    Of random encodings with the diagonal, and of optimized ones with and without it. Also the
-    margin of the row of largest norm, which Cauchy-Schwarz bounds by 0.
+    The matrices are those of random encodings with the diagonal, and of optimized encodings with
+    and without it. ``longest_margin`` is the margin of the row of largest norm, at most 0 by the
+    Cauchy-Schwarz inequality.
     """
     problem = Problem(D=D, C=C, q=C / D)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(35,)))
@@ -217,7 +220,7 @@ def _coordinates(cases: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
 def merge_datasets(
     scores: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset
 ) -> xarray.Dataset:
-    """Return what is drawn as one dataset."""
+    """Return the datasets of the figure as one."""
     return xarray.merge(
         [scores.rename(rule="scores"), large, gram],
         combine_attrs="drop_conflicts",
@@ -240,7 +243,7 @@ ENUMERATED = Table(
     index=("D", "C", "qD", "rule"),
     columns={
         "enumerated": Column("P[f* F <= 0], all images"),
-        "limit": Column("the same in the limit of large scores"),
+        "limit": Column("P[f* F <= 0] in the limit of large scores"),
         "margin": Column("smallest own-set margin", atol=ROUNDING),
     },
     strict={
@@ -257,7 +260,7 @@ NEXT = Table(
     index=("D", "C", "qD"),
     columns={
         "margin": Column("smallest own-set margin of the rows"),
-        "silent": Column("P[f* = 0], lost by every rule"),
+        "silent": Column("P[f* = 0], an error of every rule"),
         "sampled": Column("P[f* F <= 0], sampled", rtol=math.inf),
         "deviation": Column("deviation of the sample", "standard errors", rtol=math.inf),
     },
@@ -272,7 +275,7 @@ DECAY = Table(
     index=("D", "C"),
     columns={
         "exponent": Column("-log(error)/log(D)"),
-        "rise": Column("its rise from the size before"),
+        "rise": Column("rise of the exponent from the size before"),
     },
     strict={"the error falls faster than a power of D": lambda t: t.rise > 0.0},
     judged=lambda t: t.rise.notna(),
@@ -284,7 +287,9 @@ GRAM = Table(
         "random_margin": Column("random P: largest of the smallest margins", rtol=math.inf),
         "longest_margin": Column("random P: largest margin of the longest row", rtol=math.inf),
         "gram_margin": Column("optimized P: largest of the smallest margins", rtol=math.inf),
-        "gram_margin_without": Column("the same without the diagonal", rtol=math.inf),
+        "gram_margin_without": Column(
+            "optimized P: largest of the smallest margins, without the diagonal", rtol=math.inf
+        ),
     },
     predicates={
         "encodings P do it too, with the diagonal of P^T P": lambda t: (
@@ -302,16 +307,16 @@ CLAIM = Claim(
     ),
     method=(
         "An explicit A whose rows attend to another set: own-set margin, error over all images, by "
-        "exact convolution and on samples; the same for A = P^T P, attacked by optimization."
+        "exact convolution and on samples; the same for A = P^T P, by optimization."
     ),
     criterion=(
         "The statement: an error that falls faster than every power of D (d^-omega(1): "
         "-log(error)/log(D) grows along D = 16 C^2, q = C^2/D) although Top_C of no row meets the "
-        "own set (smallest margin above 0). Fails if the explicit transformer misses either, or if "
-        "two roads disagree: the limit by more than 1e-10 from the enumeration, samples by more "
-        "than four standard errors. Holds if encodings A = P^T P with their diagonal do it too, as "
-        "printed; a finding if none does (Cauchy-Schwarz: a margin above 1e-9 would refute the "
-        "proof). All but the check by samples and the search is exact."
+        "own set (smallest margin above 0). Fails if the explicit transformer violates either, or "
+        "if two methods disagree: the limit by more than 1e-10 from the enumeration, samples by "
+        "more than four standard errors. Holds if also encodings A = P^T P with their diagonal "
+        "satisfy both, as printed; a finding if none does (Cauchy-Schwarz: a margin above 1e-9 "
+        "would refute the proof). All is exact but the check by samples and the search."
     ),
     tables={
         "all images": ENUMERATED,

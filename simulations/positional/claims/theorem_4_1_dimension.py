@@ -17,14 +17,14 @@ from simulations.reproduction.predicates import CheckedTable, Column, Table
 #: c of d = D^c, and D.
 EXPONENTS, QUICK_EXPONENTS = (0.5, 1.0, 1.5, 2.0), (0.5, 2.0)
 SIZES, QUICK_SIZES = (256, 512), (256,)
-#: At C = 4 the labelling function errs with probability 4/D^3, too often for d > D.
+#: At C = 4 the labelling function errs with probability 4/D^3, too large for d > D.
 C = 8
-#: Flow times D^k at which conclusions are evaluated; they decide from `SUFFICIENT` on.
+#: Exponents k of the flow times D^k at which conclusions are evaluated, and the first judged k.
 HORIZONS, SUFFICIENT = (2, 3, 4), 3
 
 
 def measure(context: Context) -> Measurement:
-    """Follow the problems with d = D^c in the paper's parametrization, q = C/D."""
+    """Evaluate the conclusions for d = D^c in the paper's parametrization, q = C/D."""
     exponents = context.choose(quick=QUICK_EXPONENTS, full=EXPONENTS)
     sizes = context.choose(quick=QUICK_SIZES, full=SIZES)
     cases = [(c, D) for c in exponents for D in sizes]
@@ -43,7 +43,7 @@ def measure(context: Context) -> Measurement:
 
 
 def rows(c: float, D: int) -> Iterator[dict[str, Any]]:
-    """Yield the conclusions at each of `HORIZONS`."""
+    """Yield the conclusions of a problem at each of `HORIZONS`."""
     problem = Problem.parametrization_3_1(D, C, q=C / D, d=round(D**c))
     path = runs.flow(problem, theorem.TOLERANCE, float(D) ** HORIZONS[-1], records=300)
     population = runs.population(problem, theorem.TOLERANCE)
@@ -81,25 +81,25 @@ def _figure(table: Any) -> Figure:
         f"Paper's parametrization with C = qD = {C}, nu = 1/d, sigma_A = log log d at D = "
         f"{table.index.get_level_values('D').max()}: (a) the bound on P[f* F <= 0], (b) the "
         "population risk at flow times D^2, D^3, D^4. Dashed: 1/D.",
-        draw,
+        _draw,
         xarray.Dataset.from_dataframe(table.reset_index().drop(columns=["within", "associates"])),
         (7.2, 3.4),
     )
 
 
 @styled
-def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw bound and risk against time at the largest D, a curve for each c."""
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw bound and risk against time at the largest D, one curve per c."""
     panels = figure.subplots(1, 2, sharex=True)
     table, artists = data.to_dataframe(), {}
     D = table.D.max()
     table = table[table.D == D]
     labels = (r"bound on $P[f^*F\leq 0]$", "population risk")
     for ax, name, label in zip(panels, ("disagreement", "risk"), labels):
-        for number, (c, some) in enumerate(table.groupby("c")):
+        for number, (c, rows) in enumerate(table.groupby("c")):
             artists[f"{name} {c}"] = ax.plot(
-                some.k,
-                some[name],
+                rows.k,
+                rows[name],
                 marker="o",
                 markersize=4,
                 **PROBLEM_STYLES[number],
@@ -146,12 +146,12 @@ CLAIM = Claim(
     ),
     criterion=(
         "Hypotheses as in theorem-4.1 at the given d, P[y f* <= 0] <= 1/d^2 included. As powers of "
-        "d are powers of D, the asymptotic words mean the same for every c: o(1) is read as 1/D, "
+        "d are powers of D, asymptotic statements are the same for every c: o(1) is read as 1/D, "
         "and the conclusions must hold at flow times D^3 and D^4. Less is a finding."
     ),
     amended=(
-        "The larger size was D = 1024 at first; there the flow at d = D^(1/2) stopped short of "
-        "time D^4, where its risk is below what the expectation resolves."
+        "The larger size was D = 1024 at first; there the flow at d = D^(1/2) ended before "
+        "time D^4, since its risk is below the resolution of the expectation."
     ),
     quick_note="d = D^(1/2) and D^2 at one size",
     assumptions="gradient flow under the certified expectation; the exact law of f*",

@@ -1,4 +1,4 @@
-"""Theorem 4.1 at finite size, proved: where the flow ends, what it has learned, for how long."""
+"""Proofs of Theorem 4.1 at finite size: state, patch association and test error at the end."""
 
 import math
 from collections.abc import Mapping
@@ -17,20 +17,20 @@ from simulations.validated import Checked, Proof
 
 
 def measure(context: Context) -> Measurement:
-    """Enclose the flows; train full and reduced beside two tubes."""
+    """Enclose the flows; compare full and reduced training with two tubes."""
     quick = context.quick
-    every = (proved_runs.SQUARE, runs.BASE, proved_runs.SQUARE_OF_FOUR)
-    problems = every[:1] if quick else every
+    all_problems = (proved_runs.SQUARE, runs.BASE, proved_runs.SQUARE_OF_FOUR)
+    problems = all_problems[:1] if quick else all_problems
     rows = []
     for problem in context.track(problems, stop=0.8):
-        error, checked = label_error(problem), proved_runs.checked_flow(problem, quick)
+        label, checked = label_error(problem), proved_runs.checked_flow(problem, quick)
         horizon = proved_runs.horizon(problem, quick)
-        rows.append(row(problem, checked, horizon, error.error + error.bound))
-    trained = _trained(context) | {
+        rows.append(row(problem, checked, horizon, label.error + label.bound))
+    by_name = _trained(context) | {
         f"flow of three scalars, {runs.describe(problem)}": proved_runs.reduced_flow(problem, quick)
         for problem in problems
     }
-    trainings = [{"training": name} | training.row for name, training in trained.items()]
+    trainings = [{"training": name} | comparison.row for name, comparison in by_name.items()]
     return Measurement(
         {"tubes": TUBES.frame(rows), "trainings": TRAININGS.frame(trainings)},
         proved_runs.settings(problems)
@@ -40,25 +40,25 @@ def measure(context: Context) -> Measurement:
 
 
 def _trained(context: Context) -> dict[str, TubeComparison]:
-    """Train full matrices and three scalars, by flow and by descent, beside the same two tubes."""
+    """Compare flow and descent of full matrices and of three scalars with the same two tubes."""
     rate = runs.safe_learning_rate(proved_runs.SMALL)
     flow, descent = (
         proved_runs.flow(proved_runs.SMALL, context.quick),
         proved_runs.descent(proved_runs.SMALL, rate),
     )
-    where = runs.describe(proved_runs.SMALL)
+    name = runs.describe(proved_runs.SMALL)
     return {
-        f"flow of full matrices, {where}": proved_runs.full_flow(flow, context.seed),
-        f"flow of three scalars, {where}": proved_runs.reduced_flow(
+        f"flow of full matrices, {name}": proved_runs.full_flow(flow, context.seed),
+        f"flow of three scalars, {name}": proved_runs.reduced_flow(
             proved_runs.SMALL, context.quick
         ),
-        f"descent on full matrices, {where}": proved_runs.full_descent(descent, rate, context.seed),
-        f"descent on three scalars, {where}": proved_runs.reduced_descent(descent, rate),
+        f"descent on full matrices, {name}": proved_runs.full_descent(descent, rate, context.seed),
+        f"descent on three scalars, {name}": proved_runs.reduced_descent(descent, rate),
     }
 
 
 def row(problem: Problem, checked: Checked, horizon: float, error: float) -> dict[str, Any]:
-    """Return what the checker derives of one flow to a horizon, given the error of f* itself."""
+    """Return the row of a problem: conclusions of the checker, given the error of f* itself."""
     intervals = checked.enclosure._asdict() | {
         "test_error": checked.test_error,
         "loss": checked.loss,
@@ -98,15 +98,16 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers of the sentence."""
     tubes = tables["tubes"]
     proved = tubes.passed[tubes.judged].all(axis=1)
-    most, others = tubes.rows.test_error_high[proved].max(), (~tubes.judged).sum()
+    largest_error, others = tubes.rows.test_error_high[proved].max(), (~tubes.judged).sum()
     return {
         "proved": f"{proved.sum()} of {len(proved)}",
-        "error": f", test error at most {most:.3g}" if proved.any() else "",
+        "error": f", test error at most {largest_error:.3g}" if proved.any() else "",
         "others": f"; {others} more not judged" if others else "",
     }
 
 
 def _interval(name: str, label: str) -> dict[str, Column]:
+    """Return the columns of the two ends of a proved interval."""
     return {
         f"{name}_low": Column(f"{label}, lower end"),
         f"{name}_high": Column(f"{label}, upper end"),
@@ -116,21 +117,23 @@ def _interval(name: str, label: str) -> dict[str, Column]:
 TUBES = Table(
     index=("problem",),
     columns={
-        "horizon": Column("end of the tube that is required", "flow time"),
+        "horizon": Column("required end of the tube", "flow time"),
         "enclosed_until": Column("end of the tube", "flow time"),
-        **_interval("alpha", "alpha there"),
-        **_interval("gamma", "gamma there"),
-        **_interval("rho", "rho there"),
-        "associates": Column("item 1: patch association there"),
-        "associates_until": Column("item 1: and until", "flow time", missing="for ever"),
-        "leads_for_ever": Column("gamma > rho for ever"),
-        **_interval("test_error", "item 2: test error there"),
-        **_interval("loss", "loss there"),
+        **_interval("alpha", "alpha at the end"),
+        **_interval("gamma", "gamma at the end"),
+        **_interval("rho", "rho at the end"),
+        "associates": Column("item 1: patch association at the end"),
+        "associates_until": Column(
+            "item 1: patch association until", "flow time", missing="for ever"
+        ),
+        "leads_for_ever": Column("gamma > rho for all later times"),
+        **_interval("test_error", "item 2: test error at the end"),
+        **_interval("loss", "loss at the end"),
         "start_loss": Column("loss at the start"),
-        "error_for_ever": Column("the test error never exceeds, from there on"),
+        "error_for_ever": Column("bound of the test error at all later times"),
         "label_error": Column("error of f* itself, P[y f* <= 0]"),
-        "most": Column("item 2: a test error that counts as learned"),
-        "judged": Column("training is over there"),
+        "most": Column("item 2: threshold of the test error"),
+        "judged": Column("training is complete at the end"),
         "pieces": Column("polynomial pieces"),
     },
     predicates={
@@ -152,21 +155,21 @@ CLAIM = Claim(
         "the labelling function; here proved at finite size, for the flow of stated problems."
     ),
     method=(
-        "Where alpha, gamma and rho are at the end of a tube with truncation, rounding and time "
-        "stepping enclosed; patch association there and for how long after; intervals of the test "
-        "error and of the loss. Full-matrix and reduced training beside the tubes."
+        "Intervals of alpha, gamma and rho at the end of a tube with truncation, rounding and time "
+        "stepping enclosed; patch association at the end and its duration; intervals of the test "
+        "error and of the loss. Full-matrix and reduced training is compared with the tubes."
     ),
     criterion=(
         "Proved at the end of every tube: min(beta, gamma) > rho, so that Top_C of every row of A "
-        "is its set; and a test error P[y F <= 0] of at most P[y f* <= 0] + 1/d, which P[f* F <= "
-        "0] = o(1) implies, o(1) being read as 1/d as in theorem-4.1. All of it at the problems "
-        "whose training is over: holds, else a finding that says where not. At C = 4, qD = C^2 "
-        "the tube is taken to time 1000, before anything is learned: it is not judged. Whether "
-        "association lasts for ever is reported and does not enter: gamma > rho does if the loss "
-        "is below its floor on gamma = rho, rho < beta too for C = 2, and else as long as the loss "
-        "that is left cannot carry rho to beta. Fails if any training leaves its tube: at D = 8 "
-        "full matrices and three scalars, flow and 300 steps of descent; else the flow of three "
-        "scalars (solvers at a millionth of the tube's tolerance)."
+        "is its set; and a test error P[y F <= 0] of at most P[y f* <= 0] + 1/d, implied by P[f* F "
+        "<= 0] = o(1), with o(1) read as 1/d as in theorem-4.1. All of it at the problems whose "
+        "training is complete: holds, else a finding that names the exceptions. At C = 4, qD = C^2 "
+        "the tube ends at time 1000, before anything is learned: it is not judged. Whether "
+        "association lasts for ever is reported only: gamma > rho does if the loss is below its "
+        "lower bound on gamma = rho; rho < beta too for C = 2, and else as long as the remaining "
+        "loss cannot move rho to beta. Fails if any training leaves its tube: at D = 8 full "
+        "matrices and three scalars, flow and 300 steps of descent; else the flow of three scalars "
+        "(solvers at a millionth of the tolerance of the tube)."
     ),
     tables={"tubes": TUBES, "trainings": TRAININGS},
     measure=measure,

@@ -1,4 +1,4 @@
-"""Theorem 4.2: patch association and generalization from finite samples, and who causes which."""
+"""Theorem 4.2: patch association and generalization from finite samples."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
-#: Largest P[f* F <= 0] that counts as o(1), in units of the exact error of uniform attention.
+#: Threshold of P[f* F <= 0] for o(1), in units of the exact error of uniform attention.
 TOLERANCE = 0.25
-#: What "meets the hypotheses" means at finite size: P[y f* <= 0], and N over D^2.
+#: Hypotheses at finite size: largest P[y f* <= 0], and smallest N over D^2.
 LABELS, SAMPLES = 0.01, 4.0
 
 
 def measure(context: Context) -> Measurement:
-    """Train on samples of every setting, put A back for the control, vary the samples."""
+    """Train at every setting, with a control whose A is reset; vary the number of samples."""
     settings = training_runs.settings(context.quick, context.thorough)
     runs = training_runs.all_trained(_part(context, 0.0, 0.7))
     scan = _scan(_part(context, 0.7, 1.0), settings[LARGE][0], runs[LARGE])
     endings = ENDINGS.frame(
-        {"setting": name, **ending(some, settings[name][0])} for name, some in runs.items()
+        {"setting": name, **ending(trained, settings[name][0])} for name, trained in runs.items()
     )
-    within = endings[endings.meets]
+    meeting = endings[endings.meets]
     samples = {
         "kept": bool(
-            (within.lost_beyond == within.runs).all() and not np.isfinite(scan.lost).any()
+            (meeting.lost_beyond == meeting.runs).all() and not np.isfinite(scan.lost).any()
         ),
         **intervals.cells("growth", scan.loss_exponent),
         **intervals.cells("growth_of_need", scan.need_exponent),
@@ -66,30 +66,30 @@ def measure(context: Context) -> Measurement:
 
 
 def _scan(context: Context, setting: Setting, runs: Sequence[Training]) -> Scan:
-    """Return the scan over samples, with the runs of a setting where it has the same."""
+    """Return the scan over samples; runs of a setting are reused where they are the same."""
     plan = sample_sizes.scan_settings(context.quick, context.thorough)
     own = (setting.problem, setting.rate_v, setting.rate_A, setting.steps)
     same = own == (plan[0].problem, plan[0].rate_v, plan[0].rate_A, plan[0].horizon)
-    known = {setting.N: [run.window for run in runs]} if same else {}
-    return sample_sizes.scan(plan, context.seed, context.progress, context.scratch, known)
+    windows = {setting.N: [run.window for run in runs]} if same else {}
+    return sample_sizes.scan(plan, context.seed, context.progress, context.scratch, windows)
 
 
 def _part(context: Context, start: float, end: float) -> Context:
-    """Return the context of a part of the work, whose progress goes from start to end."""
+    """Return the context of a part of the work, with progress from start to end."""
     return replace(
         context, progress=lambda fraction: context.progress(start + (end - start) * fraction)
     )
 
 
 def ending(runs: Sequence[Training], setting: Setting) -> dict[str, Any]:
-    """Return what the runs of a setting reached; rates are means unless their label differs."""
+    """Return the row of a setting: numbers at the end of its runs."""
     problem = setting.problem
     association = np.array([run.association for run in runs])
     error = np.array([run.history.test_error for run in runs])
     control = np.array([run.control[-1] for run in runs])
     windows = [run.window for run in runs]
-    came = [window.first for window in windows if math.isfinite(window.first)]
-    earlier = runs[0].history.step < min(came, default=0)
+    associated = [window.first for window in windows if math.isfinite(window.first)]
+    earlier = runs[0].history.step < min(associated, default=0)
     return {
         "horizon": setting.steps,
         "runs": len(runs),
@@ -97,7 +97,7 @@ def ending(runs: Sequence[Training], setting: Setting) -> dict[str, Any]:
         and label_error(problem).error <= LABELS
         and setting.N >= SAMPLES * problem.D**2,
         "associated": int((association[:, -1] == 1.0).sum()),
-        "once": len(came),
+        "once": len(associated),
         **_span("first", [window.first for window in windows]),
         **_span("lost", [window.lost for window in windows]),
         "association": association[:, -1].mean(),
@@ -111,27 +111,31 @@ def ending(runs: Sequence[Training], setting: Setting) -> dict[str, Any]:
 
 
 def losses(scan: Scan) -> Iterator[dict[str, Any]]:
-    """Yield when association is lost at each N."""
+    """Yield the step at which association is lost, for each N."""
     for N, lost in zip(scan.loss.sizes, scan.lost):
         yield {"D": scan.loss.problem.D, "N": N, **_span("lost_by_N", lost)}
 
 
 def needs(scan: Scan) -> Iterator[dict[str, Any]]:
-    """Yield how many samples association needs at each D."""
+    """Yield the number of samples that association needs, for each D."""
     for D, needed in zip(scan.need.sizes, scan.needed):
         yield {"D": D, **_span("needed", needed)}
 
 
 def _span(name: str, values: Sequence[float] | np.ndarray) -> dict[str, Any]:
-    """Return counts of runs, least, greatest, and mean with its interval of three or more runs."""
-    known = np.asarray(values)[np.isfinite(values)]
-    mean = intervals.mean_of(known) if known.size > 2 else (math.nan,) * 3
+    """Return counts, extremes and mean of a number over runs.
+
+    NaN: it never happens in a run; infinite: it happens beyond the tried range. The mean has an
+    interval if at least three runs are finite.
+    """
+    finite = np.asarray(values)[np.isfinite(values)]
+    mean = intervals.mean_of(finite) if finite.size > 2 else (math.nan,) * 3
     return {
-        f"{name}_runs": known.size,
+        f"{name}_runs": finite.size,
         f"{name}_never": int(np.isnan(values).sum()),
         f"{name}_beyond": int(np.isinf(values).sum()),
-        f"{name}_least": known.min() if known.size else math.nan,
-        f"{name}_greatest": known.max() if known.size else math.nan,
+        f"{name}_least": finite.min() if finite.size else math.nan,
+        f"{name}_greatest": finite.max() if finite.size else math.nan,
         **intervals.cells(name, mean),
     }
 
@@ -139,9 +143,9 @@ def _span(name: str, values: Sequence[float] | np.ndarray) -> dict[str, Any]:
 def _span_columns(name: str, label: str, unit: str) -> dict[str, Column]:
     """Return the columns of `_span`."""
     return {
-        f"{name}_runs": Column(f"{label}: runs in which it is known", rtol=math.inf),
-        f"{name}_never": Column(f"{label}: runs in which it never is", rtol=math.inf),
-        f"{name}_beyond": Column(f"{label}: runs in which it is beyond those tried", rtol=math.inf),
+        f"{name}_runs": Column(f"{label}: runs with a number", rtol=math.inf),
+        f"{name}_never": Column(f"{label}: runs in which it never happens", rtol=math.inf),
+        f"{name}_beyond": Column(f"{label}: runs beyond the tried range", rtol=math.inf),
         f"{name}_least": Column(f"{label}, least", unit, rtol=math.inf),
         f"{name}_greatest": Column(f"{label}, greatest", unit, rtol=math.inf),
         **intervals.columns(name, label, unit),
@@ -153,11 +157,10 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
     return report_figure(
         "theorem-4-2-control",
         "Is the error small because of patch association?",
-        f"Mean over runs and range of all runs. {names}. Above: test error, and that of the same v "
-        "with A put back to its initial value (dashed grey); thin: error of f* with its ties "
-        "decided by a coin. Below: fraction of rows of A whose C largest entries are the patch's "
-        "own set, at every step; it is lost again by over-fitting while the error stays small. "
-        f"{SOURCE}",
+        f"Mean over runs and range of all runs. {names}. Above: test error, and the error of the "
+        "same v with A reset to its initial value (dashed grey); thin: error of f* with ties "
+        "decided at random. Below: fraction of rows of A whose C largest entries are the patch's "
+        f"own set, at every step; over-fitting destroys it while the error stays small. {SOURCE}",
         training.draw_control,
         training_curves.training_dataset(runs, settings),
         (11.0, 5.0),
@@ -169,20 +172,20 @@ def _figure_of_scan(scan: Scan) -> Figure:
     return report_figure(
         "theorem-4-2-samples",
         "How long patch association lasts, and how many samples it needs",
-        f"One mark a run, line through the means, both axes logarithmic. (a) D={loss.problem.D}, "
+        f"One mark per run, line through the means, both axes logarithmic. (a) D={loss.problem.D}, "
         f"C={loss.problem.C}, qD={loss.problem.q * loss.problem.D:g}, rates {loss.rate_v:g} and "
         f"{loss.rate_A:g}: the step at which every row of A has its own set as its C largest "
-        "entries, and the later one at which that is lost; triangles: not lost by step "
+        "entries, and the later step at which this is lost; triangles: not lost by step "
         f"{loss.horizon}. (b) C={loss.problem.C}, qD={need.qD:g}: the smallest N, of a grid with "
         "factor 1.41, at which all rows associate at some step up to 300. The exponents are fitted "
-        "to the means, with 95% intervals from runs drawn again.",
+        "to the means, with 95% intervals by resampling the runs.",
         _draw_sizes,
-        _drawn(scan),
+        _scan_data(scan),
         (9.0, 3.8),
     )
 
 
-def _drawn(scan: Scan) -> xarray.Dataset:
+def _scan_data(scan: Scan) -> xarray.Dataset:
     """Return steps (N, run) and samples (D, other_run) with the exponents and their intervals."""
     return xarray.Dataset(
         {
@@ -203,7 +206,7 @@ def _drawn(scan: Scan) -> xarray.Dataset:
 
 @styled
 def _draw_sizes(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw both against their size, every run a mark."""
+    """Draw the steps against N and the samples needed against D, one mark per run."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     size = data["N"].values
@@ -213,8 +216,8 @@ def _draw_sizes(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ):
         values = data[name].values
         artists[name] = left.plot(size, data[name].mean("run"), color=colour, label=label)[0]
-        kept = data["censored"].values > 0 if name == "lost" else np.zeros(values.shape, bool)
-        for marks, chosen in (("o", ~kept), ("^", kept)):
+        censored = data["censored"].values > 0 if name == "lost" else np.zeros(values.shape, bool)
+        for marks, chosen in (("o", ~censored), ("^", censored)):
             shown = np.where(chosen, values, np.nan)
             left.plot(size, shown, marks, color=colour, alpha=0.6, ms=4.5)
     _fit(left, size, data["lost"].mean("run").values, data["growth"].values, "N")
@@ -238,11 +241,11 @@ def _draw_sizes(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _fit(ax: Any, x: np.ndarray, mean: np.ndarray, power: np.ndarray, symbol: str) -> None:
-    """Draw the power law through the middle of the means, if there is one."""
+    """Draw the fitted power law through the centre of the means, if there is a fit."""
     if not np.isfinite(power).all():
         return
-    known = np.isfinite(mean)
-    centre = np.exp(np.log(x[known]).mean()), np.exp(np.log(mean[known]).mean())
+    finite = np.isfinite(mean)
+    centre = np.exp(np.log(x[finite]).mean()), np.exp(np.log(mean[finite]).mean())
     fitted, low, high = power
     label = rf"${symbol}^{{{fitted:.2f}}}$ ({low:.2f} to {high:.2f})"
     ax.plot(x, centre[1] * (x / centre[0]) ** fitted, label=label, **REFERENCE)
@@ -263,18 +266,20 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 ENDINGS = Table(
     index=("setting",),
     columns={
-        "horizon": Column("steps in all", "steps"),
+        "horizon": Column("steps of each run", "steps"),
         "runs": Column("runs"),
         "meets": Column("hypotheses met"),
         "associated": Column("item 1: runs with patch association at the end", rtol=math.inf),
-        "once": Column("item 1: runs with it at some step", rtol=math.inf),
-        **_span_columns("first", "item 1: step at which it comes", "steps"),
+        "once": Column("item 1: runs with patch association at some step", rtol=math.inf),
+        **_span_columns("first", "item 1: step of patch association", "steps"),
         **_span_columns("lost", "item 1: step at which it is lost", "steps"),
-        "association": Column("item 1: rows with it at the end, mean", rtol=math.inf),
+        "association": Column(
+            "item 1: rows with patch association at the end, mean", rtol=math.inf
+        ),
         "disagreement": Column("item 2: P[f* F <= 0] at the end, largest", rtol=math.inf),
         "test_error": Column("test error at the end", rtol=math.inf),
-        "control": Column("test error with A put back", rtol=math.inf),
-        "ratio": Column("test error with A put back over that at the end, least", rtol=math.inf),
+        "control": Column("test error with A reset", rtol=math.inf),
+        "ratio": Column("test error with A reset over test error at the end, least", rtol=math.inf),
         "linear_error": Column("exact error of uniform attention"),
         "before": Column("test error before any run associates", rtol=math.inf),
     },
@@ -290,7 +295,7 @@ ENDINGS = Table(
 )
 LOSS = Table(
     index=("D", "N"),
-    columns=_span_columns("lost_by_N", "step at which it is lost", "steps"),
+    columns=_span_columns("lost_by_N", "step at which association is lost", "steps"),
     predicates={"no run loses patch association": lambda t: t.lost_by_N_runs == 0},
 )
 NEED = Table(
@@ -301,7 +306,10 @@ GROWTH = Table(
     columns={
         "kept": Column("association lasts in every run that meets the hypotheses", rtol=math.inf),
         **intervals.columns(
-            "growth", "exponent in N of the step at which it is lost", centre="", missing="unknown"
+            "growth",
+            "exponent in N of the step at which association is lost",
+            centre="",
+            missing="unknown",
         ),
         **intervals.columns(
             "growth_of_need", "exponent in D of the samples that association needs", centre=""
@@ -314,7 +322,7 @@ GROWTH = Table(
         ),
     },
     strict={
-        # undecided where too few runs lose it for an exponent
+        # undecided if too few runs lose it for an exponent
         "association lasts, or may last longer with more samples": lambda t: (
             t.kept.eq(True) | (t.growth_high > 0.0) | (t.kept.notna() & t.growth_high.isna())
         ),
@@ -331,22 +339,22 @@ CLAIM = Claim(
     ),
     method=(
         "Full-matrix descent on samples at a larger problem where uniform attention fails, with "
-        "too few samples, and at the public Figure 4 settings, there with a faster A too: patch "
+        "too few samples, and at the public Figure 4 settings, also with a faster A: patch "
         "association at every step, test error, P[f* F <= 0], and the test error of the same v "
-        "with A put back to its start; the step at which association is lost against N, and the "
+        "with A reset to its start; the step at which association is lost against N, and the "
         "samples that it needs against D."
     ),
     criterion=(
-        "Parametrization 3.1 allows any T >= poly(d)/eta, so that what the theorem states at T it "
-        "states at every later step. Judged where its hypotheses are met (noise across w*, "
-        "Assumption 1; P[y f* <= 0] of at most 1%, Definition 2.1; N = poly(d), read as N >= 4 "
-        "D^2), over at least five runs. HOLDS if from some step to the end of every run all rows "
-        "associate, P[f* F <= 0] ends at a quarter or less of the exact error of uniform attention "
-        "(which Theorem 3.1 bounds from below by a constant, so that o(1) is small against it) and "
-        "the error is twice as large with A put back. FAILS if fewer than half of the runs ever "
-        "associate or item 2 is missed, or if association is lost at a step whose 95% interval of "
-        "growth in N ends at no growth or below, so that no N helps. Otherwise a finding. The "
-        "other settings are reported, not judged."
+        "Parametrization 3.1 allows any T >= poly(d)/eta, so that the theorem states its "
+        "conclusions at every later step. Judged are settings that meet its hypotheses (noise "
+        "across w*, Assumption 1; P[y f* <= 0] of at most 1%, Definition 2.1; N = poly(d), read as "
+        "N >= 4 D^2), with at least five runs. HOLDS if from some step to the end of every run all "
+        "rows associate, P[f* F <= 0] ends at a quarter or less of the exact error of uniform "
+        "attention (bounded from below by a constant in Theorem 3.1, so that o(1) is small against "
+        "it) and the error is twice as large with A reset. FAILS if fewer than half of the runs "
+        "ever associate or item 2 is missed, or if association is lost at a step whose 95% "
+        "interval of growth in N ends at no growth or below, so that no N helps. Otherwise a "
+        "finding. The other settings are reported only."
     ),
     tables={
         "settings": ENDINGS,
@@ -371,9 +379,9 @@ CLAIM = Claim(
     ),
     amended=(
         "An interval of growth in N that included no growth was a failure at first; with one of "
-        "three root seeds it reached down to .01, so that its width would have decided. It must "
-        "now lie at or below no growth. No verdict changed by it."
+        "three root seeds its lower end was .01, so that its width would have decided. It must now "
+        "lie at or below no growth. No verdict changed."
     ),
-    assumptions="descent on (E); held-out samples, of which the model sees projections only",
+    assumptions="descent on (E); held-out samples, given to the model as projections only",
     group="theorem-4.2",
 )

@@ -1,4 +1,4 @@
-"""Theorem 5.1: with a pre-trained A kept fixed, a few samples suffice for a new feature."""
+"""Theorem 5.1: with a fixed pre-trained A, few samples suffice for a new feature."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -22,33 +22,32 @@ from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
-#: Test error that counts as the theorem's o(1) at these sizes: a third of the best linear rule's.
+#: Threshold of the test error for o(1) at these sizes: a third of the best linear rule's error.
 TOLERANCE = 0.025
-#: Largest share of random features and largest P[y f* <= 0] at which Assumption 2 (q << 1) and
-#: Definition 2.1 (f* fits the label) count as met.
+#: Largest q (Assumption 2, q << 1) and largest P[y f* <= 0] (Definition 2.1) of judged problems.
 LARGEST_Q, LARGEST_MISFIT = 0.25, 0.0025
 
 
 def measure(context: Context) -> Measurement:
     """Fine-tune v on few samples at growing D; compare with learners without pre-training."""
     learners = (PRETRAINED, IDEALIZED, UNIFORM, SCRATCH)
-    wanted = [
+    entries = [
         entry
         for entry in transfer.sweep_configs(context.quick, context.thorough)
         if entry.qD == MIDDLE and entry.learner in learners
     ]
-    decisive = transfer.theorem_5_1_configs(context.quick, context.thorough)
-    sweeps = transfer.sweeps(wanted + decisive, context.seed, context.progress, context.scratch)
-    curves = {entry: sweeps[entry] for entry in wanted}
-    few = [few_samples(entry, sweeps[entry], curves) for entry in decisive]
+    judged = transfer.theorem_5_1_configs(context.quick, context.thorough)
+    sweeps = transfer.sweeps(entries + judged, context.seed, context.progress, context.scratch)
+    curves = {entry: sweeps[entry] for entry in entries}
+    rows = [few_samples(entry, sweeps[entry], curves) for entry in judged]
     return Measurement(
         {
-            "log D samples": FEW.frame(few),
+            "log D samples": FEW.frame(rows),
             "samples needed": NEEDED.frame(needed(curves, context.seed)),
             "samples needed by group": BY_GROUP.frame(by_group(curves)),
             "powers of D": POWERS.frame(powers(curves, context.seed)),
         },
-        transfer.parameters(wanted + decisive, context.seed),
+        transfer.parameters(entries + judged, context.seed),
         (_figure(curves, context.seed),),
     )
 
@@ -56,7 +55,7 @@ def measure(context: Context) -> Measurement:
 def few_samples(
     entry: SweepConfig, sweep: Sweep, curves: Mapping[SweepConfig, Sweep]
 ) -> dict[str, Any]:
-    """Return the errors with log D samples over many runs, failed ones included."""
+    """Return the row of errors with log D samples over many runs, including failed ones."""
     (size,) = entry.sizes
     (curve,) = (
         curve
@@ -79,7 +78,7 @@ def few_samples(
 
 
 def needed(curves: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the samples that each learner needs at each D."""
+    """Yield the samples needed by each learner at each D."""
     for entry, sweep in curves.items():
         yield {
             "learner": entry.learner,
@@ -101,8 +100,8 @@ def by_group(curves: Mapping[SweepConfig, Sweep]) -> Iterator[dict[str, Any]]:
 def powers(curves: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the fitted powers of D in the samples needed."""
     for learner in (PRETRAINED, IDEALIZED, SCRATCH):
-        own = [sweep for entry, sweep in curves.items() if entry.learner == learner]
-        power = exponent_interval(own, TOLERANCE, seed)
+        learner_sweeps = [sweep for entry, sweep in curves.items() if entry.learner == learner]
+        power = exponent_interval(learner_sweeps, TOLERANCE, seed)
         yield {"learner": learner, **intervals.cells("power", power)}
 
 
@@ -111,9 +110,9 @@ def _figure(curves: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
         "theorem-5-1",
         "Transfer to a new feature with a pre-trained A",
         "C = 4, qD = 8. Left: test error after training v alone on the given number of samples, A "
-        "pre-trained on samples (mean; dots: single runs; a run near 1 has the sign of the feature "
-        "wrong) and, grey, with uniform attention. Right: samples needed for a mean error of "
-        f"{TOLERANCE} against D with 95 % intervals (groups of runs and runs drawn again), also "
+        "pre-trained on samples (mean; dots: single runs; a run near 1 has the wrong sign of the "
+        "feature) and, grey, with uniform attention. Right: samples needed for a mean error of "
+        f"{TOLERANCE} against D with 95 % intervals (groups of runs and runs resampled), also "
         "with A of the idealized process; dotted: log D; arrows: not reached with the most "
         "samples tried.",
         transfer_figure.draw_few_samples,
@@ -123,7 +122,7 @@ def _figure(curves: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    """Return the numbers of the sentence; samples are those needed at the largest D tried."""
+    """Return the numbers of the sentence, with samples needed at the largest D tried."""
     samples = tables["samples needed"].data
     last = {
         learner: samples.loc[learner].sort_index().iloc[-1] for learner in (PRETRAINED, SCRATCH)
@@ -198,12 +197,12 @@ CLAIM = Claim(
     criterion=(
         "The statement's polylog(D) is read as log D, all constants 1, and its o(1) as a third of "
         "the best linear rule's error (0.025), where q <= 1/4 and P[y f* <= 0] <= 0.0025 (exact), "
-        "as Assumption 2 and Definition 2.1 ask: D = 32, 64, 128 here. Holds if at each of them "
-        "the upper end of the 95 % interval of the mean error with log D samples, plus "
-        "P[y f* <= 0] (because the theorem is about f*), is at most 0.025. The mean is over "
-        "training sets, pre-trainings (five) and test samples; the share of failed runs enters "
-        "with its exact binomial interval. Fails if at one of them the lower end is above 0.025 "
-        "with log^2 D samples too. Samples needed and powers of D are reported, not judged."
+        "as Assumption 2 and Definition 2.1 require: D = 32, 64, 128 here. Holds if at each of "
+        "them the upper end of the 95 % interval of the mean error with log D samples, plus P[y f* "
+        "<= 0] (because the theorem is about f*), is at most 0.025. The mean is over training "
+        "sets, pre-trainings (five) and test samples; the share of failed runs enters with its "
+        "exact binomial interval. Fails if at one of them the lower end is above 0.025 with log^2 "
+        "D samples too. Samples needed and powers of D are reported, not judged."
     ),
     tables={
         "log D samples": FEW,
@@ -222,6 +221,6 @@ CLAIM = Claim(
     thorough_note=(
         "judged on 2400, 1600 and 1200 runs instead of 1200, 800 and 400; D = 64 from scratch too"
     ),
-    assumptions="descent on (E); held-out samples, of which the model sees projections only",
+    assumptions="descent on (E); held-out samples, given to the model as projections only",
     group="transfer",
 )

@@ -1,4 +1,4 @@
-"""Theorem 5.2: without patch association many samples are needed, and where few suffice."""
+"""Theorem 5.2: samples that learners without patch association need."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -23,18 +23,18 @@ from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
-#: Mean test errors to be reached: below every linear rule's at qD = 8; and a coarse one.
+#: Mean test errors to be reached: below the error of every linear rule at qD = 8, and a coarse one.
 FINE, COARSE = 0.025, 0.05
 
 
 def measure(context: Context) -> Measurement:
-    """Train every learner on samples of a new feature and compare what they need."""
-    wanted = [
+    """Train every learner on samples of a new feature; compare the samples needed."""
+    entries = [
         entry
         for entry in transfer.sweep_configs(context.quick, context.thorough)
         if entry.learner != IDEALIZED
     ]
-    sweeps = transfer.sweeps(wanted, context.seed, context.progress, context.scratch)
+    sweeps = transfer.sweeps(entries, context.seed, context.progress, context.scratch)
     groups: dict[tuple[str, float], list[Sweep]] = {}
     for entry, sweep in sweeps.items():
         groups.setdefault((entry.learner, entry.qD), []).append(sweep)
@@ -44,13 +44,13 @@ def measure(context: Context) -> Measurement:
             "samples needed by group": BY_GROUP.frame(by_group(groups)),
             "powers of D": POWERS.frame(powers(groups, context.seed)),
         },
-        transfer.parameters(wanted, context.seed),
+        transfer.parameters(entries, context.seed),
         (_figure(sweeps, context.seed),),
     )
 
 
 def needed(sweeps: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the samples that each learner needs, next to the exact bounds."""
+    """Yield the samples needed by each learner, with the exact bounds."""
     largest: dict[tuple[str, float], int] = {}
     for entry in sweeps:
         key = entry.learner, entry.qD
@@ -92,7 +92,7 @@ def powers(groups: Mapping[tuple[str, float], list[Sweep]], seed: int) -> Iterat
 
 
 def threshold_of(qD: float) -> float:
-    """Return the error to be reached in a regime: one that pre-trained models reach."""
+    """Return the error to be reached at a density; pre-trained models reach it."""
     return FINE if qD == 8.0 else COARSE
 
 
@@ -102,7 +102,7 @@ def _figure(sweeps: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
         "Samples needed with and without patch association",
         "C = 4. (a) to (c) Mean test error at D = 32 against the number of samples, from few "
         "random features (qD well below C^2) to many; dotted: exact error of the linear rule, "
-        "below which only a learner that knows the sets can get; black: exact lower bound for all "
+        "improved only by learners that know the sets; black: exact lower bound for all "
         "learners that do not know the sets beforehand. Training from scratch is stopped at its "
         f"best step. (d) Samples needed against D at qD = 4 for a mean error of {COARSE}, with "
         f"95 % intervals. (e) The same at qD = 8 for {FINE}; black: lower bound; grey: mean number "
@@ -120,8 +120,10 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     rows = tables["samples needed"].data
     finder, pretrained = (rows.loc[learner] for learner in (FINDER, PRETRAINED))
     qD, D = max(finder.index.intersection(pretrained.index), key=lambda label: label[::-1])
-    ends = [[part.loc[(qD, D), f"needed_{end}"] for end in ("low", "high")]
-            for part in (finder, pretrained)]  # fmt: skip
+    ends = [
+        [part.loc[(qD, D), f"needed_{end}"] for end in ("low", "high")]
+        for part in (finder, pretrained)
+    ]
     return {
         "qD": qD,
         "D": D,
@@ -145,8 +147,8 @@ NEEDED = Table(
         "samples": Column("most samples tried"),
         "mean_error": Column("mean error with the most samples"),
         "linear_error": Column("error of the linear rule, exact"),
-        "least_samples": Column("samples below which it is impossible, exact"),
-        "coupon_collector": Column("mean samples until every set was a signal, exact"),
+        "least_samples": Column("lower bound of the samples needed, exact"),
+        "coupon_collector": Column("mean samples until every set was the signal set, exact"),
         "largest": Column("largest D tried"),
     },
     predicates={
@@ -197,14 +199,14 @@ CLAIM = Claim(
     ),
     criterion=(
         "D^Omega(1) is more than any polylog(D), read as log^2 D. Holds if, in every regime, "
-        "every learner without patch association surely needs more than log^2 D samples at the "
-        "largest D where it is tried (lower end of a 95 % bootstrap interval over runs and five "
-        "groups; not reached counts as more) and the power of D of the one that looks for the sets "
-        "is surely positive. Fails if one surely makes do with log^2 D for an error below the "
-        "linear rule's, or with fewer samples than the exact bound (then the bound or its code is "
-        "wrong). Otherwise, in particular where an error above the linear rule's is reached "
-        "without the sets, a finding. The error to be reached is a third of the linear rule's at "
-        "qD = C^2 / 2 and C^2, and what every pre-trained model reaches, 0.05, at qD = C^2 / 4."
+        "every learner without patch association needs more than log^2 D samples at the largest D "
+        "where it is tried (lower end of a 95 % bootstrap interval over runs and five groups; not "
+        "reached counts as more) and the interval of the power of D of the learner that looks for "
+        "the sets is positive. Fails if the interval of one lies at or below log^2 D for an error "
+        "below the linear rule's, or below the exact bound (then the bound or its code is wrong). "
+        "Otherwise, in particular where an error above the linear rule's is reached without the "
+        "sets, a finding. The error to be reached is a third of the linear rule's at qD = C^2 / 2 "
+        "and C^2, and 0.05, reached by every pre-trained model, at qD = C^2 / 4."
     ),
     tables={
         "samples needed": NEEDED,

@@ -1,4 +1,4 @@
-"""Section 5 beyond its theorems: transfer when only some of the sets are shared."""
+"""Transfer when only some of the sets are shared, between Theorems 5.1 and 5.2."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -18,23 +18,28 @@ from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
+#: Points of the exact lines of the figure.
 _LINE = 41
-#: Test error that counts as transfer: that of Theorem 5.1.
+#: Test error of a successful transfer, as in theorem-5.1.
 TOLERANCE = 0.025
-#: Largest deviation from the straight line, as a share of what the line spans.
+#: Largest deviation from the straight line, relative to its span.
 DEVIATION = 0.1
-#: The error has settled where it is at most so many times its value with the most samples.
+#: The error has settled where it is at most this many times its value with the most samples.
 SETTLED = 1.5
 
 
 def measure(context: Context) -> Measurement:
-    """Fine-tune v where some sets have changed, and compare with the mixture of the two ends."""
+    """Fine-tune v with some sets changed; compare with the mixture of the two ends."""
     sweeps = partial.sweeps(context.quick, context.seed, context.progress, context.scratch)
     shares = SHARES.frame(rows(sweeps, context.seed))
     D, _, sizes, runs = partial.configuration(context.quick)
     every, none = shares.loc[1.0], shares.loc[0.0]
-    ends = {"every_low": every.floor_low, "every_high": every.floor_high,
-            "none_low": none.floor_low, "none_high": none.floor_high}  # fmt: skip
+    ends = {
+        "every_low": every.floor_low,
+        "every_high": every.floor_high,
+        "none_low": none.floor_low,
+        "none_high": none.floor_high,
+    }
     return Measurement(
         {"shares": shares, "ends": ENDS.frame([ends])},
         {
@@ -53,14 +58,14 @@ def measure(context: Context) -> Measurement:
 
 
 def rows(sweeps: Mapping[float, Sweep], seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the numbers of each share of sets, from 1 down to 0."""
+    """Yield the row of each share of sets, from 1 to 0."""
     problem = sweeps[1.0].problem
     last = sweeps[1.0].sizes[-1]
-    known, none = (sweeps[share].by_group(last) for share in (1.0, 0.0))
-    span = float((none - known).mean())
+    all_kept, none = (sweeps[share].by_group(last) for share in (1.0, 0.0))
+    span = float((none - all_kept).mean())
     for share, sweep in sweeps.items():
         floor = group_interval(sweep.by_group(last))
-        line = share * known + (1.0 - share) * none
+        line = share * all_kept + (1.0 - share) * none
         yield {
             "share": share,
             **intervals.cells("floor", floor),
@@ -78,36 +83,41 @@ def _figure(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> Figure:
         "transfer-partial",
         "Transfer when only some of the sets are shared",
         f"D = {problem.D}, C = {problem.C}, qD = {problem.q * problem.D:g}; A pre-trained on "
-        "samples, v trained alone on a task with a new feature and only a share of the sets kept "
-        "(each changed set takes its patches from C old ones). (a) Mean test error against the "
+        "samples, v trained alone on a task with a new feature and a share of the sets kept (each "
+        "changed set has patches of C old sets). (a) Mean test error against the "
         f"number of samples; dashed: {TOLERANCE}. (b) Error with the most samples against the "
         "share, 95 % intervals over five pre-trainings; line: mixture of its two ends; dashed: "
         "uniform attention to the old sets, exact; dotted: least error of any rule that knows the "
         "kept sets alone, exact. (c) Samples until the error has settled (at most "
         f"{SETTLED} times its floor), and for a mean error of {TOLERANCE}, where reached.",
         partial_transfer.draw,
-        _drawn(sweeps, shares),
+        _figure_data(sweeps, shares),
         (10.5, 3.9),
     )
 
 
-def _drawn(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> xarray.Dataset:
-    """Return errors (share, size, run), floors and samples with their ends, and exact lines."""
+def _figure_data(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> xarray.Dataset:
+    """Return errors (share, size, run), floors and samples with intervals, and exact lines."""
     problem, sizes = sweeps[1.0].problem, sweeps[1.0].sizes
-    known = np.arange(problem.L + 1) / problem.L
+    kept_shares = np.arange(problem.L + 1) / problem.L
     errors = [sweep.errors for sweep in sweeps.values()]
     data: dict[str, Any] = {"error": (("share", "size", "run"), errors)}
     for name in ("floor", "needed", "settled"):
         data[name] = (("share", "end"), shares[[name, f"{name}_low", f"{name}_high"]].to_numpy())
     line = np.linspace(0.0, 1.0, _LINE)
-    data["hard"] = ("place", partial.uniform_attention_error(problem, line))
-    data["least"] = ("known", partial.bayes_errors(problem, known))
+    data["hard"] = ("exact_share", partial.uniform_attention_error(problem, line))
+    data["least"] = ("kept_share", partial.bayes_errors(problem, kept_shares))
     return xarray.Dataset(
         data,
-        coords={"share": list(sweeps), "size": list(sizes), "place": line, "known": known,
-                "end": ["value", "low", "high"]},
+        coords={
+            "share": list(sweeps),
+            "size": list(sizes),
+            "exact_share": line,
+            "kept_share": kept_shares,
+            "end": ["value", "low", "high"],
+        },
         attrs={"D": problem.D},
-    )  # fmt: skip
+    )
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
@@ -132,7 +142,7 @@ SHARES = Table(
             missing="more than tried",
         ),
         **intervals.columns(
-            "deviation", "deviation from the straight line, in parts of its span", centre=""
+            "deviation", "deviation from the straight line, relative to its span", centre=""
         ),
         "old_sets": Column("error of uniform attention to the old sets, exact"),
         "kept_sets": Column("least error knowing the kept sets alone, exact"),
@@ -171,32 +181,33 @@ CLAIM = Claim(
     ),
     method=(
         "Test error after training v alone where a share 1, 0.75, 0.5, 0.25 or 0 of the sets is "
-        "that of the pre-training, against the number of samples: floor, samples needed, samples "
+        "kept from the pre-training, against the number of samples: floor, samples needed, samples "
         "to settle, with 95 % intervals over five pre-trainings; against the exact error of "
         "attention to the old sets and the least error of a rule that knows the kept sets alone."
     ),
     criterion=(
         "From Theorems 5.1 and 5.2: with all sets shared the error with the most samples must be "
         "at most 0.025 (upper end of the 95 % interval; theorem-5.1 is about few samples), with "
-        "none shared it must not (lower end above 0.025). Holds if both are so, fails if one is "
-        "surely otherwise, else a finding. Between, the signal set is a kept one with a "
-        "probability equal to the share, and given that, the error does not depend on the other "
-        "sets: by the law of total probability the error for fixed A and v is a straight line in "
-        "the share, whatever the paper says. It checks the implementation: a 95 % interval wholly "
-        "off it by more than a tenth of its span forbids that the claim holds."
+        "none shared it must not (lower end above 0.025). Holds if both are true, fails if the "
+        "interval of one lies on the other side, else a finding. Between the ends the signal set "
+        "is a kept set with a probability equal to the share, and given that, the error does not "
+        "depend on the other sets: by the law of total probability the error for fixed A and v is "
+        "a straight line in the share, independently of the paper. It checks the implementation: "
+        "with a 95 % interval entirely off the line by more than a tenth of its span the claim "
+        "does not hold."
     ),
     tables={"shares": SHARES, "ends": ENDS},
     measure=measure,
     headline=headline,
     finding=(
         "Error (95 %) {none_low:.3f} to {none_high:.3f} with no set kept, {every_low:.3f} to "
-        "{every_high:.3f} with all; that it is straight between is total probability."
+        "{every_high:.3f} with all; the straight line between them is total probability."
     ),
     tolerance=TOLERANCE,
-    quick_note="D = 32 instead of 64, shares 1, 0.5, 0, two runs a group instead of ten",
+    quick_note="D = 32 instead of 64, shares 1, 0.5, 0, two runs per group instead of ten",
     amended=(
         "The straight line was a third condition of the claim at first, with 95 % intervals inside "
-        "a tenth of its span. It is a consequence of the model, so that it only checks the code."
+        "a tenth of its span. It is a consequence of the model and only checks the code."
     ),
     assumptions="descent on (E); held-out samples; exact laws of sums over sets",
     group="transfer",

@@ -1,4 +1,4 @@
-"""Theorem 3.2: scores that avoid the own sets, their error, and what a Gram matrix can do."""
+"""Figure of Theorem 3.2: scores without own-set attention, errors, and Gram matrix margins."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _draw_errors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
-    """Errors at D = 16 C^2, q = C^2/D, against D."""
+    """Draw the errors at D = 16 C^2, q = C^2/D, against D."""
     chosen = data.isel(case=data["scaled"].values.astype(bool))
     styles = ({"marker": "o"}, {"marker": "x", "markersize": 9}, {"marker": "s"}, {"marker": "^"})
     for number, rule in enumerate(RULES):
@@ -54,7 +54,7 @@ def _draw_errors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None
 
 
 def _draw_margins(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
-    """Smallest margins of random and of optimized encodings, spread out by their rank."""
+    """Draw the smallest margins of random and of optimized encodings, ordered by size."""
     groups = (
         ("random $P$", data["random_margin"].values, "#777777"),
         ("optimized", data["optimized"].sel(diagonal="included").values, "#4477AA"),
@@ -64,10 +64,10 @@ def _draw_margins(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> Non
             "#EE6677",
         ),
     )
-    for place, (_, values, colour) in enumerate(groups):
+    for position, (_, values, colour) in enumerate(groups):
         ranked = np.sort(values[np.isfinite(values)])
-        x = place + 0.6 * (np.arange(ranked.size) + 0.5) / ranked.size - 0.3
-        artists[f"margin {place}"] = ax.plot(x, ranked, ".", color=colour)
+        x = position + 0.6 * (np.arange(ranked.size) + 0.5) / ranked.size - 0.3
+        artists[f"margin {position}"] = ax.plot(x, ranked, ".", color=colour)
     ax.axhline(0.0, **REFERENCE)
     ax.set_xticks(range(3), [name for name, _, _ in groups])
     ax.set(

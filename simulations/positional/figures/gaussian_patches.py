@@ -10,24 +10,26 @@ from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, s
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw test errors, the sets, two learned P^T P, and all runs by error and visibility."""
+    """Draw test errors, the sets, two learned P^T P, and test error against AUC of all runs."""
     panels = figure.subplot_mosaic([["error", "sets", "first"], ["runs", "runs", "second"]])
     artists: dict[str, Any] = {}
     names = [str(name) for name in data["architecture"].values]
     shown = (names[0], names[1])
     for number, name in enumerate(shown):
-        one = data.sel(architecture=name)
-        course = one["course"].dropna("run", how="all")
+        runs = data.sel(architecture=name)
+        test_error = runs["test_error"].dropna("run", how="all")
         style = PROBLEM_STYLES[number]
         panels["error"].fill_between(
-            one["step"],
-            course.min("run"),
-            course.max("run"),
+            runs["step"],
+            test_error.min("run"),
+            test_error.max("run"),
             color=style["color"],
             alpha=0.25,
             linewidth=0,
         )
-        artists[name] = panels["error"].plot(one["step"], course.median("run"), label=name, **style)
+        artists[name] = panels["error"].plot(
+            runs["step"], test_error.median("run"), label=name, **style
+        )
     level = float(data["linear"].mean())
     panels["error"].axhline(level, **REFERENCE)
     panels["error"].annotate(
@@ -56,7 +58,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _matrix(ax: Any, matrix: np.ndarray, title: str) -> Any:
-    """Show a matrix in the colours of its off-diagonal entries."""
+    """Show a matrix, with colours scaled to its off-diagonal entries."""
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     image = ax.imshow(
         matrix, vmin=off.min(), vmax=off.max(), cmap="cividis", interpolation="nearest"
@@ -68,15 +70,15 @@ def _matrix(ax: Any, matrix: np.ndarray, title: str) -> Any:
 
 
 def _draw_runs(ax: Any, data: xarray.Dataset, level: float, artists: dict[str, Any]) -> None:
-    """Two marks per run against test error: how visible the sets are in P^T P, and to attention."""
+    """Draw the AUC of P^T P (filled) and of the attention (open) against test error."""
     marks = "osD^vP*X"
     colours = [style["color"] for style in PROBLEM_STYLES] + ["#777777", "#000000"]
     for number, name in enumerate(data["architecture"].values):
-        one, colour = data.sel(architecture=name), colours[number % 8]
+        runs, colour = data.sel(architecture=name), colours[number % 8]
         style = {"color": colour, "marker": marks[number % 8], "linestyle": "none", "alpha": 0.8}
-        artists[f"runs {name}"] = ax.plot(one["error"], one["auc"], label=str(name), **style)
+        artists[f"runs {name}"] = ax.plot(runs["error"], runs["auc"], label=str(name), **style)
         artists[f"attention {name}"] = ax.plot(
-            one["error"], one["attention auc"], **style | {"markerfacecolor": "none"}
+            runs["error"], runs["attention auc"], **style | {"markerfacecolor": "none"}
         )
     ax.axvline(level, **REFERENCE)
     ax.axhline(0.5, **REFERENCE)

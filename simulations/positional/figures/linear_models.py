@@ -1,4 +1,4 @@
-"""Generalized linear models of Theorem 3.1: error against qD/C^2, against k, and other weights."""
+"""Figure of Theorem 3.1: errors of generalized linear models against qD/C^2, k, and weights."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, 
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw error against qD/C^2, against k, and other weights against uniform ones."""
+    """Draw error against qD/C^2, error against k, and best weights against uniform weights."""
     ratio, power, weights = figure.subplots(1, 3)
     artists: dict[str, Any] = {}
     for number, size in enumerate(data["size"].values):
-        one, style = data.sel(size=size), PROBLEM_STYLES[number]
-        artists[f"curve {size}"] = ratio.plot(data["ratio"], one["coin"], label=size, **style)
-        spread = 3.0 * np.sqrt(one["sampled"] * (1.0 - one["sampled"]) / data.attrs["images"])
+        curve, style = data.sel(size=size), PROBLEM_STYLES[number]
+        artists[f"curve {size}"] = ratio.plot(data["ratio"], curve["coin"], label=size, **style)
+        errors = 3.0 * np.sqrt(curve["sampled"] * (1.0 - curve["sampled"]) / data.attrs["images"])
         ratio.errorbar(
             data["ratio_sampled"],
-            one["sampled"],
-            spread,
+            curve["sampled"],
+            errors,
             fmt="x",
             markersize=5,
             color=style["color"],
@@ -34,9 +34,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ratio.xaxis.set_minor_formatter(NullFormatter())
     ratio.legend(loc="upper left", fontsize=9, handlelength=1.8)
     for number, C in enumerate(data["set_size"].values):
-        one = data.sel(set_size=C)
+        curve = data.sel(set_size=C)
         artists[f"power {C}"] = power.plot(
-            data["k"], one["error"], label=f"$C={C}$", **PROBLEM_STYLES[number]
+            data["k"], curve["error"], label=f"$C={C}$", **PROBLEM_STYLES[number]
         )
     power.set(xlabel=r"$k$ in $q=C^k/D$, $D=16C^2$", ylim=(0.0, 0.4))
     power.legend(loc="upper left", handlelength=1.8)
@@ -50,7 +50,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 def _draw_weights(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
     """Draw the best weights and the decoder against uniform weights, on logarithmic axes."""
     proved = data["proved"].values.astype(bool)
-    for name, chosen, face in (("proved", proved, "#4477AA"), ("found", ~proved, "none")):
+    for name, chosen, face in (("proved", proved, "#4477AA"), ("by search", ~proved, "none")):
         artists[name] = ax.scatter(
             data["weights_uniform"].values[chosen],
             data["best"].values[chosen],

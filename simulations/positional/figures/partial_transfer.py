@@ -1,4 +1,4 @@
-"""Test error against samples and share of sets kept between pre-training and fine-tuning."""
+"""Figure of partial transfer: test error against samples and share of sets kept."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ _MARKERS = "os^vD"
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw errors against samples, floors against the share, samples against the share."""
+    """Draw errors against samples, and final errors and samples needed against the share."""
     left, middle, right = figure.subplots(1, 3)
     artists: dict[str, Any] = {}
-    share = data["share"].values
-    for number, one in enumerate(share):
-        mean = data["error"].sel(share=one).mean("run").values
+    shares = data["share"].values
+    for number, value in enumerate(shares):
+        mean = data["error"].sel(share=value).mean("run").values
         style = PROBLEM_STYLES[number] | {"marker": _MARKERS[number], "markersize": 4}
-        artists[f"share {one:g}"] = left.plot(data["size"], mean, label=f"{one:g}", **style)[0]
+        artists[f"share {value:g}"] = left.plot(data["size"], mean, label=f"{value:g}", **style)[0]
     left.axhline(0.025, **REFERENCE)
     left.set(
         xscale="log",
@@ -41,6 +41,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _floors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
+    """Draw the error with the most samples against the share, with exact lines."""
     floor, share = data["floor"], data["share"].values
     value, low, high = (floor.sel(end=end).values for end in ("value", "low", "high"))
     artists["floor"] = ax.errorbar(
@@ -53,14 +54,14 @@ def _floors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
         capsize=3,
         label="measured",
     )
-    ends = [float(floor.sel(share=place, end="value")) for place in (0.0, 1.0)]
+    ends = [float(floor.sel(share=end, end="value")) for end in (0.0, 1.0)]
     ax.plot([0.0, 1.0], ends, color="#4477AA", lw=1.2, label="mixture of the ends")
     artists["hard"] = ax.plot(
-        data["place"], data["hard"], color="#EE6677", ls="--", label="uniform on old sets"
+        data["exact_share"], data["hard"], color="#EE6677", ls="--", label="uniform on old sets"
     )[0]
-    known = data["known"].values
+    kept_share = data["kept_share"].values
     artists["least"] = ax.plot(
-        known, data["least"], color="black", ls=":", label="bound, kept sets known"
+        kept_share, data["least"], color="black", ls=":", label="bound, kept sets known"
     )[0]
     top = max(float(data["hard"].max()), float(np.nanmax(high)))
     ax.set(
@@ -72,6 +73,7 @@ def _floors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
 
 
 def _samples(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
+    """Draw the samples needed against the share, with an arrow where they were not reached."""
     share, most = data["share"].values, float(data["size"].max())
     for name, colour, marker, label, shift in (
         ("settled", "#4477AA", "o", "settled", -0.012),
@@ -89,14 +91,14 @@ def _samples(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
         artists[name] = ax.plot(
             (share + shift)[reached], value[reached], marker, color=colour, ms=5, label=label
         )[0]
-        for place in (share + shift)[~reached]:
+        for position in (share + shift)[~reached]:
             ax.annotate(
                 "",
-                (place, 2.2 * most),
-                (place, most),
+                (position, 2.2 * most),
+                (position, most),
                 arrowprops={"arrowstyle": "->", "color": colour},
             )
-            ax.plot(place, most, marker, color=colour, mfc="white", ms=5)
+            ax.plot(position, most, marker, color=colour, mfc="white", ms=5)
     ax.set(yscale="log", ylim=(0.7, 12.0 * most), xlabel="share of the sets kept")
     ax.set_ylabel(r"samples $\tilde N$ needed")
     ax.legend(loc="upper right")

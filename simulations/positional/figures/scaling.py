@@ -1,11 +1,18 @@
-"""The scaling theory of many patches beside measurements: branches, jumps, relative differences."""
+"""Figures of the scaling theory of many patches: branches, jumps, relative differences."""
 
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import COLOURS, PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import (
+    COLOURS,
+    PROBLEM_STYLES,
+    REFERENCE,
+    legend_entries,
+    panel_letter,
+    styled,
+)
 from simulations.positional.figures.large_D import pretty_scaling
 
 _MARKERS = ("o", "s", "^", "D", "v")
@@ -17,16 +24,16 @@ def draw_branches(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ax = figure.subplots()
     artists: dict[str, Any] = {}
     for number in range(data.sizes["limit"]):
-        row, look = data.isel(limit=number), PROBLEM_STYLES[number]
+        row, style = data.isel(limit=number), PROBLEM_STYLES[number]
         p, features = int(row["p"]), int(row["qD"])
         label = rf"$p={p}$, $qD={features}$"
-        artists[label] = ax.plot(row["nu_hat"], row["a"], label=label, **look)[0]
-        here = data["measured_limit"].values == number
+        artists[label] = ax.plot(row["nu_hat"], row["a"], label=label, **style)[0]
+        measured = data["measured_limit"].values == number
         ax.plot(
-            data["measured_nu_hat"].values[here],
-            data["measured_a"].values[here],
+            data["measured_nu_hat"].values[measured],
+            data["measured_a"].values[measured],
             _MARKERS[number],
-            color=look["color"],
+            color=style["color"],
             markersize=5,
             fillstyle="none",
         )
@@ -44,7 +51,7 @@ def draw_branches(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 @styled
 def draw_jumps(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw where alpha grows and falls, the branch with its fold, and the measured path."""
+    """Draw the sign of d alpha/dt, the branch with its fold, and the measured flow."""
     axes = figure.subplots(1, data.sizes["panel"], squeeze=False)[0]
     artists: dict[str, Any] = {}
     for number, (letter, ax) in enumerate(zip("abc", axes)):
@@ -80,8 +87,8 @@ def draw_jumps(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ax.set_xlabel("attention mass $G$")
         panel_letter(ax, letter)
     axes[0].set_ylabel(r"$\alpha$")
-    named = {text: item for ax in axes for item, text in zip(*ax.get_legend_handles_labels())}
-    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=len(named))
+    handles, labels = legend_entries(axes)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return artists
 
 
@@ -93,10 +100,10 @@ def draw_differences(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     titles = {"alpha_star": r"$\alpha^*$ at $\gamma=\rho=0$", "T1": "$T_1$"}
     for letter, ax, (name, title) in zip("ab", axes, titles.items()):
         for number, p in enumerate(np.unique(data["p"].values)):
-            here = data["p"].values == p
+            chosen = data["p"].values == p
             artists[f"{name} {p}"] = ax.plot(
-                data["D"].values[here] * 1.12**number,
-                data[name].values[here],
+                data["D"].values[chosen] * 1.12**number,
+                data[name].values[chosen],
                 _MARKERS[number],
                 color=PROBLEM_STYLES[number]["color"],
                 markersize=5,

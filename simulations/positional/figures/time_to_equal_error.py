@@ -20,7 +20,7 @@ _DURATIONS = {"1 s": 1.0, "1 hour": 3600.0, "1 month": 30 * 86400.0}
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw one panel for each problem."""
+    """Draw wall time against error, one panel per problem."""
     axes = figure.subplots(1, data.sizes["panel"], sharey=True, sharex=True, squeeze=False)[0]
     artists: dict[str, Any] = {}
     for i, ax in enumerate(axes):
@@ -55,7 +55,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _legend_of_marks() -> list[Line2D]:
-    """Return legend entries for what filled and open marks and crosses mean."""
+    """Return legend entries for filled marks, open marks and crosses."""
     grey: dict[str, Any] = {"color": "#555555", "linestyle": "none", "markersize": 5}
     return [
         Line2D([], [], marker="o", label="true error", **grey),
@@ -73,25 +73,25 @@ def _legend_of_marks() -> list[Line2D]:
 
 
 def _method(ax: Any, runs: xarray.Dataset, style: dict[str, Any]) -> Any:
-    """Draw true errors (filled), bounds (open) and the lines between them; return the filled."""
-    real = runs.isel(run=runs["measured"].values)
-    planned = runs.isel(run=~runs["measured"].values)
+    """Draw true errors (filled), bounds (open) and lines between them; return the filled marks."""
+    measured = runs.isel(run=runs["measured"].values)
+    predicted = runs.isel(run=~runs["measured"].values)
     ax.plot(
-        planned["error"],
-        planned["seconds"],
+        predicted["error"],
+        predicted["seconds"],
         linestyle=":",
         marker="x",
         markersize=5,
         linewidth=1.0,
         color=style["color"],
     )
-    if not real.sizes["run"]:
+    if not measured.sizes["run"]:
         return None
-    errors = np.maximum(real["error"], 1.5 * _LEAST)
-    ax.hlines(real["seconds"], errors, real["bound"], color=style["color"], linewidth=0.7)
+    errors = np.maximum(measured["error"], 1.5 * _LEAST)
+    ax.hlines(measured["seconds"], errors, measured["bound"], color=style["color"], linewidth=0.7)
     ax.plot(
-        real["bound"],
-        real["seconds"],
+        measured["bound"],
+        measured["seconds"],
         linestyle="-",
         markersize=5,
         markerfacecolor="white",
@@ -99,11 +99,11 @@ def _method(ax: Any, runs: xarray.Dataset, style: dict[str, Any]) -> Any:
         color=style["color"],
         marker=style["marker"],
     )
-    return ax.plot(errors, real["seconds"], linestyle="none", markersize=4.5, **style)[0]
+    return ax.plot(errors, measured["seconds"], linestyle="none", markersize=4.5, **style)[0]
 
 
 def _extrapolation(ax: Any, sampling: xarray.Dataset) -> None:
-    """Continue sampling with time proportional to error^-2."""
+    """Extrapolate sampling with time proportional to error^-2."""
     last = sampling.isel(run=-1)
     error = np.array([float(last["error"]), _LEAST])
     ax.plot(

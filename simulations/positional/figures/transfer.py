@@ -1,4 +1,4 @@
-"""Test error against the number of samples of a new feature, and the samples needed against D."""
+"""Figures of transfer: test error against samples, and samples needed against D."""
 
 import math
 from typing import Any
@@ -10,6 +10,7 @@ from simulations.figures.style import (
     COLOURS,
     PROBLEM_STYLES,
     REFERENCE,
+    legend_entries,
     panel_letter,
     panel_letters,
     styled,
@@ -33,17 +34,17 @@ _BOUND = {"color": "black", "linewidth": 1.2, "linestyle": "-"}
 
 @styled
 def draw_few_samples(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the errors with a pre-trained A for every D, and the samples needed against D."""
+    """Draw errors with a pre-trained A for every D, and the samples needed against D."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
-    own = data.isel(entry=data["learner"].values == PRETRAINED)
-    for number in range(own.sizes["entry"]):
-        one = own.isel(entry=number)
-        style = PROBLEM_STYLES[number] | {"label": f"$D={int(one['D'])}$"}
-        artists[f"D {int(one['D'])}"] = _errors(left, one, dots=0.94 + 0.04 * number, **style)
-    for number, entry in enumerate(np.flatnonzero(data["learner"].values == UNIFORM)):
+    pretrained = data.isel(entry=data["learner"].values == PRETRAINED)
+    for number in range(pretrained.sizes["entry"]):
+        entry = pretrained.isel(entry=number)
+        style = PROBLEM_STYLES[number] | {"label": f"$D={int(entry['D'])}$"}
+        artists[f"D {int(entry['D'])}"] = _errors(left, entry, dots=0.94 + 0.04 * number, **style)
+    for number, index in enumerate(np.flatnonzero(data["learner"].values == UNIFORM)):
         label = UNIFORM if number == 0 else None
-        _errors(left, data.isel(entry=entry), label=label, color="#AAAAAA", lw=1.0)
+        _errors(left, data.isel(entry=index), label=label, color="#AAAAAA", lw=1.0)
     left.axhline(float(data["threshold"][0]), **REFERENCE)
     left.set_ylim(_LEAST, 1.3)
     _axes(left)
@@ -60,22 +61,22 @@ def draw_few_samples(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 @styled
 def draw_learners(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the errors of every learner at D = 32, one panel a regime, and the samples needed."""
+    """Draw the errors of every learner at D = 32, one panel per qD, and the samples needed."""
     regimes = sorted(set(data["qD"].values.tolist()))
     panels = figure.subplots(2, 3).ravel()
     artists: dict[str, Any] = {}
     for ax, qD in zip(panels, regimes):
-        here = data.isel(entry=(data["qD"].values == qD) & (data["D"].values == 32))
-        for number in range(here.sizes["entry"]):
-            one = here.isel(entry=number)
-            learner = str(one["learner"].values)
+        regime = data.isel(entry=(data["qD"].values == qD) & (data["D"].values == 32))
+        for number in range(regime.sizes["entry"]):
+            entry = regime.isel(entry=number)
+            learner = str(entry["learner"].values)
             style = _STYLES[learner] | {"marker": _MARKERS[learner], "markersize": 4}
-            artists[f"{learner} {qD}"] = _errors(ax, one, label=learner, **style)
-        ax.axhline(float(here["linear"][0]), color="#555555", linestyle=":", linewidth=1.0)
-        N, places = np.unique(here["samples"].values, return_index=True)
-        kept = np.isfinite(N)
-        bound = here["least"].values.ravel()[places][kept]
-        ax.plot(N[kept], np.maximum(bound, _LEAST), label="bound without the sets", **_BOUND)
+            artists[f"{learner} {qD}"] = _errors(ax, entry, label=learner, **style)
+        ax.axhline(float(regime["linear"][0]), color="#555555", linestyle=":", linewidth=1.0)
+        N, first = np.unique(regime["samples"].values, return_index=True)
+        finite = np.isfinite(N)
+        bound = regime["least"].values.ravel()[first][finite]
+        ax.plot(N[finite], np.maximum(bound, _LEAST), label="bound without the sets", **_BOUND)
         ax.set_ylim(_LEAST, 1.0)
         _axes(ax)
         ax.set(title=f"$qD={qD:g}$, $D=32$", ylabel=r"mean test error $P[yF\leq 0]$")
@@ -85,18 +86,17 @@ def draw_learners(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         (panels[3], EASY, tuple(name for name in LEARNERS if name != FINDER)),
         (panels[4], MIDDLE, (PRETRAINED, SCRATCH, FINDER)),
     ):
-        here = data.isel(entry=data["qD"].values == qD)
-        artists |= _needed(ax, here, learners)
+        regime = data.isel(entry=data["qD"].values == qD)
+        artists |= _needed(ax, regime, learners)
         ax.set_title(f"$qD={qD:g}$")
         if qD == MIDDLE:
-            D, first = np.unique(here["D"].values, return_index=True)
-            ax.plot(D, here["least_needed"].values[first], **_BOUND)
-            ax.plot(D, here["collected"].values[first], color="#888888", lw=1.2, ls=(0, (4, 2)))
+            D, first_of_D = np.unique(regime["D"].values, return_index=True)
+            ax.plot(D, regime["least_needed"].values[first_of_D], **_BOUND)
+            ax.plot(
+                D, regime["collected"].values[first_of_D], color="#888888", lw=1.2, ls=(0, (4, 2))
+            )
     artists |= _per_set(panels[5], data)
-    handles: dict[str, Any] = {}
-    for ax in panels[:3]:
-        handles |= dict(zip(*reversed(ax.get_legend_handles_labels())))
-    figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=4)
+    figure.legend(*legend_entries(panels[:3]), loc="outside upper left", ncols=4)
     for ax, letter in zip(panels, "abcdef"):
         if ax.axison:
             panel_letter(ax, letter)
@@ -104,20 +104,20 @@ def draw_learners(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _per_set(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
-    """Plot the error of the learner that looks for the sets against N / L, with the bounds."""
+    """Draw the error of the learner that looks for the sets against N / L, with the bounds."""
     artists: dict[str, Any] = {}
     chosen = (data["learner"].values == FINDER) & (data["qD"].values == MIDDLE)
-    own = data.isel(entry=chosen).sortby("D")
-    for number in range(own.sizes["entry"]):
-        one = own.isel(entry=number)
-        D = int(one["D"])
-        shares = one["samples"].values * data.attrs["set_size"] / D
-        mean = np.maximum(one["error"].mean("run").values, _LEAST)
+    entries = data.isel(entry=chosen).sortby("D")
+    for number in range(entries.sizes["entry"]):
+        entry = entries.isel(entry=number)
+        D = int(entry["D"])
+        shares = entry["samples"].values * data.attrs["set_size"] / D
+        mean = np.maximum(entry["error"].mean("run").values, _LEAST)
         style = PROBLEM_STYLES[number]
-        artists[f"found {D}"] = ax.plot(shares, mean, marker="X", ms=4, label=f"$D={D}$", **style)[
+        artists[f"finder {D}"] = ax.plot(shares, mean, marker="X", ms=4, label=f"$D={D}$", **style)[
             0
         ]
-        ax.plot(shares, np.maximum(one["least"].values, _LEAST), color=style["color"], lw=0.8)
+        ax.plot(shares, np.maximum(entry["least"].values, _LEAST), color=style["color"], lw=0.8)
     _axes(ax)
     ticks = (0.5, 1, 2, 4, 8)
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -128,34 +128,34 @@ def _per_set(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
     return artists
 
 
-def _errors(ax: Any, one: xarray.Dataset, dots: float | None = None, **style: Any) -> Any:
-    """Plot the mean over runs and, with ``dots``, the runs themselves, shifted by that factor."""
-    samples, error = one["samples"].values, one["error"].values
-    kept = np.isfinite(samples)
-    samples, error = samples[kept], np.maximum(error[kept], _LEAST)
+def _errors(ax: Any, entry: xarray.Dataset, dots: float | None = None, **style: Any) -> Any:
+    """Plot the mean over runs and, if ``dots`` is given, all runs, shifted by this factor."""
+    samples, error = entry["samples"].values, entry["error"].values
+    finite = np.isfinite(samples)
+    samples, error = samples[finite], np.maximum(error[finite], _LEAST)
     error = error[:, np.isfinite(error).all(axis=0)]
     if dots is not None:
-        places = np.repeat(samples * dots, error.shape[1])
-        ax.plot(places, error.ravel(), ".", color=style["color"], markersize=3, alpha=0.5)
+        positions = np.repeat(samples * dots, error.shape[1])
+        ax.plot(positions, error.ravel(), ".", color=style["color"], markersize=3, alpha=0.5)
     return ax.plot(samples, error.mean(axis=1), **style)[0]
 
 
 def _needed(ax: Any, data: xarray.Dataset, learners: tuple[str, ...]) -> dict[str, Any]:
-    """Plot the samples needed against D, and an arrow from the most samples where not reached."""
+    """Plot the samples needed against D, with an arrow where the error was not reached."""
     artists: dict[str, Any] = {}
     for learner in learners:
-        own = data.isel(entry=data["learner"].values == learner).sortby("D")
-        if own.sizes["entry"] == 0:
+        entries = data.isel(entry=data["learner"].values == learner).sortby("D")
+        if entries.sizes["entry"] == 0:
             continue
-        patches, needed = own["D"].values, own["needed"].values
+        patches, needed = entries["D"].values, entries["needed"].values
         style = _STYLES[learner] | {"marker": _MARKERS[learner], "markersize": 5}
         shown = np.where(np.isfinite(needed), needed, np.nan)
         artists[f"needed {learner}"] = ax.plot(patches, shown, label=learner, **style)[0]
-        ends = own["needed_low"].values, own["needed_high"].values
-        top = own["samples"].max("size").values
+        ends = entries["needed_low"].values, entries["needed_high"].values
+        top = entries["samples"].max("size").values
         ends = tuple(np.minimum(end, top) for end in ends)
         ax.vlines(patches, *ends, color=style["color"], linewidth=1.0)
-        for D, number, tried in zip(patches, needed, own["samples"].max("size").values):
+        for D, number, tried in zip(patches, needed, entries["samples"].max("size").values):
             if math.isinf(number):
                 ax.annotate(
                     "",
@@ -174,5 +174,6 @@ def _needed(ax: Any, data: xarray.Dataset, learners: tuple[str, ...]) -> dict[st
 
 
 def _axes(ax: Any) -> None:
+    """Set logarithmic axes against the number of samples."""
     ax.set(xscale="log", yscale="log", xlabel=r"samples $\tilde N$ of the new feature")
     ax.tick_params(axis="both", which="minor", length=2, color=COLOURS["mean_sigmoid"])

@@ -1,1 +1,1 @@
-"""gamma >= rho certified on boxes of parameters, in ball arithmetic."""
+"""Proofs and refutations of gamma >= rho on boxes of parameters, in ball arithmetic."""

@@ -1,6 +1,6 @@
-"""The drift on gamma = rho in ball arithmetic: the sum over all states, and polynomials in q.
+"""Drift on gamma = rho in ball arithmetic: the sum over all images as a polynomial in q.
 
-The formulas are those of :mod:`simulations.positional.invariance.certified`.
+:mod:`simulations.positional.invariance.certified` states the formulas.
 """
 
 from __future__ import annotations
@@ -15,18 +15,27 @@ from dynamics.core.balls.exact import below, exact
 
 Interval = tuple[Fraction, Fraction]
 
-_SPLITS = 10  # halvings of the interval of a polynomial within one bound
+_SPLITS = 10  # largest number of bisections for the bound of a polynomial
 
 
 @lru_cache(maxsize=512)
 def coefficients(
     D: int, C: int, p: int, amplitude: Interval, contrast: Interval, nu: Interval, precision: int
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return lower and upper bounds of c_0 .. c_N over a cell.
+    """Return lower and upper bounds of the coefficients c_0 .. c_N over a cell.
 
-    Bounds of F are taken at the corners of kappa alpha and nu, in which F is monotone, and combined
-    with the sign of the other factor; only r is a wide ball. Sums of odd powers are written with
-    the factor y_1 + y_{-1} = 2 T r, so that they vanish with T exactly.
+    F is monotone in kappa alpha and in nu. Its bounds are taken at the corners and combined with
+    the sign of the other factor, so that only r is a wide ball. Sums of odd powers are written
+    with the factor y_1 + y_{-1} = 2 T r: for T = 0 they vanish exactly.
+
+    Parameters
+    ----------
+    D, C, p
+        Constants.
+    amplitude, contrast, nu
+        Ends of kappa alpha, of (beta - x)/tau and of nu.
+    precision
+        Bits of ball arithmetic.
     """
     from flint import arb, ctx
 
@@ -57,7 +66,7 @@ def coefficients(
 
 
 def _sigmoid(x: Any) -> Any:
-    """Return a ball around 1/(1 + e^-x); [0, 1] where e^-x is beyond what balls hold."""
+    """Return a ball around 1/(1 + e^-x); [0, 1] if e^-x overflows."""
     from flint import arb
 
     value = 1 / (1 + (-x).exp())
@@ -65,21 +74,21 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _least_F(M: Any, T: int, powers: list[Any], slopes: list[Any]) -> Any:
-    """Return a ball around the least of a^p M + a nu T over the corners, M and T given."""
+    """Return a ball around the minimum of a^p M + a nu T over the corners, given M and T."""
     return M * powers[0 if M >= 0 else 1] + T * slopes[0 if T >= 0 else 1]
 
 
-def state_terms(D: int, C: int, k: int, plus: int, one: Outputs) -> tuple[Any, Any]:
+def state_terms(D: int, C: int, k: int, plus: int, powers: Outputs) -> tuple[Any, Any]:
     r"""Return :math:`\sum_s n_s y_s^p` and the factor of s(-F) at k features, ``plus`` of them +1.
 
-    The factor is the sum over s in :mod:`simulations.positional.invariance.certified`. Of balls, or
-    of any exact numbers.
+    The factor is the sum over s in :mod:`simulations.positional.invariance.certified`. The powers
+    may be balls or any exact numbers.
     """
     N, minus = D - C, k - plus
     R = plus - minus
-    # the patches +1 and -1 in pairs, the empty ones, and the |T| that are left over
-    M = min(plus + C, minus) * one.pair + (N - k) * one.empty + abs(C + R) * one.rest
-    g = (N - k) * (N - 1 - R) * one.against_empty + minus * (N - 2 - R) * one.against_minus
+    # pairs of patches +1 and -1, empty patches, and the remaining |T| patches of one sign
+    M = min(plus + C, minus) * powers.pair + (N - k) * powers.empty + abs(C + R) * powers.rest
+    g = (N - k) * (N - 1 - R) * powers.against_empty + minus * (N - 2 - R) * powers.against_minus
     return M, g
 
 
@@ -94,7 +103,7 @@ class Outputs(NamedTuple):
 
 
 def outputs(D: int, T: int, r: Any, p: int) -> Outputs:
-    """Return these with each factor that decides a sign written with one r only."""
+    """Return the powers; each factor that decides a sign contains r only once."""
     y1, y0, y_1 = 1 - (D - T) * r, T * r, (D + T) * r - 1
     difference = [y1 ** (p - 1 - j) * (-y_1) ** j for j in range(p)]
     evens = [
@@ -112,30 +121,37 @@ def outputs(D: int, T: int, r: Any, p: int) -> Outputs:
 def least_value(
     coefficients: tuple[Any, ...], low: Fraction, high: Fraction
 ) -> tuple[float, Fraction]:
-    """Return a lower bound of a polynomial in Bernstein form on [low, high], and a place nearby.
+    """Return a lower bound of a polynomial in Bernstein form on [low, high].
 
-    The interval is halved where the bound is below zero while the values at the ends are not.
+    An interval is bisected if its bound is negative but the values at its ends are not.
+
+    Returns
+    -------
+    float
+        The lower bound.
+    Fraction
+        A point of the interval that attains it approximately.
     """
     from flint import arb
 
     pieces = [(_restrict(list(coefficients), low, high), low, high, 0)]
-    bound, place = math.inf, low
+    bound, point = math.inf, low
     while pieces:
         part, left, right, depth = pieces.pop()
         least = min(below(c) for c in part)
         ends = below(part[0]), below(part[-1])
         if least >= 0.0 or min(ends) < 0.0 or depth == _SPLITS or left == right:
             if least < bound:
-                bound, place = least, (left if ends[0] <= ends[1] else right)
+                bound, point = least, (left if ends[0] <= ends[1] else right)
             continue
         middle = (left + right) / 2
         first, second = _split(part, arb(0.5))
         pieces += [(first, left, middle, depth + 1), (second, middle, right, depth + 1)]
-    return bound, place
+    return bound, point
 
 
 def _restrict(coefficients: list[Any], low: Fraction, high: Fraction) -> list[Any]:
-    """Return the Bernstein coefficients on [low, high] of a polynomial given on [0, 1]."""
+    """Return the Bernstein coefficients on [low, high], given the ones on [0, 1]."""
     if high < 1:
         coefficients, _ = _split(coefficients, exact(high))
     if low > 0:

@@ -1,8 +1,8 @@
-"""Boxes of parameters and states whose ends are exact: what a certificate is about.
+"""Boxes of parameters and states with exact ends, the subject of certificates.
 
-A float is the binary number it is; a number that a user writes (``0.462``, ``2/64``, ``1e-3``) is
-that rational number. Everything computed from the ends before ball arithmetic begins, such as
-(beta - x)/tau, is computed with fractions: nothing is rounded, so no box loses a point of itself.
+A float is an exact binary number. A number in a text (``0.462``, ``2/64``, ``1e-3``) is an exact
+rational number. Quantities such as (beta - x)/tau are computed from the ends with fractions before
+ball arithmetic begins: without rounding, a box contains all of its points.
 """
 
 from __future__ import annotations
@@ -20,24 +20,34 @@ from dynamics.core.checks import require
 Number = int | float | Fraction
 Interval = tuple[Fraction, Fraction]
 
-MOST_PATCHES = 300  # outside the signal set: beyond it a sum over all states takes seconds
-_LEAST_EXPONENT = -330  # of a written number: below it no double is near
-#: The parameters of a box that may lie between two bounds.
+MOST_PATCHES = 300  # outside the signal set; for more the sum over all images takes seconds
+_LEAST_EXPONENT = -330  # of a number in a text; smaller numbers underflow as doubles
+#: Parameters of a box that may have two bounds.
 VARIED = ("alpha", "q", "x", "nu", "beta", "tau", "kappa")
 
 
 class Cell(NamedTuple):
-    """A box in the four numbers that matter; the ends may be any exact numbers, floats included."""
+    """A box in the four numbers on which the sign of the drift depends.
 
-    amplitude: tuple[Number, Number]  # kappa alpha
-    contrast: tuple[Number, Number]  # (beta - x)/tau
+    Attributes
+    ----------
+    amplitude
+        Ends of kappa alpha.
+    contrast
+        Ends of (beta - x)/tau.
+    nu, q
+        Ends of nu and q. All ends are exact numbers, including floats.
+    """
+
+    amplitude: tuple[Number, Number]
+    contrast: tuple[Number, Number]
     nu: tuple[Number, Number]
     q: tuple[Number, Number]
 
 
 @dataclass(frozen=True)
 class Witness:
-    """A point of the boundary gamma = rho = x, exactly."""
+    """A point of the boundary gamma = rho = x, with exact coordinates."""
 
     D: int
     C: int
@@ -52,13 +62,13 @@ class Witness:
 
     @classmethod
     def at(cls, problem: Problem, alpha: float, x: float) -> Witness:
-        """Return the point of a problem, its floats taken as the numbers they are."""
+        """Return the point of a problem, whose floats are exact numbers."""
         fields = (problem.q, problem.nu, problem.beta, problem.tau, problem.kappa, alpha, x)
         return cls(problem.D, problem.C, problem.p, *map(Fraction, fields))
 
     @property
     def problem(self) -> Problem:
-        """The problem in floats next to it."""
+        """The problem, with constants rounded to floats."""
         scale = None if self.kappa == self.D else float(self.kappa)
         return Problem(
             D=self.D,
@@ -73,26 +83,36 @@ class Witness:
 
     @property
     def state(self) -> State:
-        """The state in floats next to it."""
+        """The state, rounded to floats."""
         return State(float(self.alpha), float(self.x), float(self.x))
 
     @property
     def cell(self) -> Cell:
-        """The point in the four numbers that matter."""
+        """The point as a cell."""
         numbers = self.kappa * self.alpha, (self.beta - self.x) / self.tau, self.nu, self.q
         return Cell(*((number, number) for number in numbers))
 
     def describe(self) -> dict[str, str]:
-        """Return the varied numbers as exact text."""
+        """Return the numbers `VARIED` as exact text."""
         return {name: written(getattr(self, name)) for name in VARIED}
 
 
 @dataclass(frozen=True)
 class Box:
-    """Parameters and states: D, C, p fixed, the others between two bounds (equal ones: fixed).
+    """A box of parameters and states on gamma = rho = x.
 
-    ``x`` is the common value of gamma and rho. ``kappa`` is D unless given. The ends may be given
-    as floats, integers or fractions and are kept as fractions, exactly.
+    Parameters
+    ----------
+    D, C, p
+        Fixed constants.
+    alpha, q, x, nu, beta, tau, kappa
+        (low, high) of each parameter. Floats, integers and fractions are converted to exact
+        fractions. ``kappa`` is D by default.
+
+    Raises
+    ------
+    ParameterError
+        If an end is not allowed.
     """
 
     D: int
@@ -125,14 +145,14 @@ class Box:
         require(self.D - self.C <= MOST_PATCHES, "D", self.D, f"at most C + {MOST_PATCHES}")
 
     def ends(self, name: str) -> Interval:
-        """Return the two ends of a parameter, exactly; those of kappa too where it is D."""
+        """Return the exact ends of a parameter."""
         if name == "kappa" and self.kappa is None:
             return Fraction(self.D), Fraction(self.D)
         low, high = getattr(self, name)
         return low, high
 
-    def problem(self, **at: float) -> Problem:
-        """Return the problem in floats at the upper bounds, or at the given values."""
+    def problem(self, **values: float) -> Problem:
+        """Return the problem at the given values, by default at a corner of the box, in floats."""
         fields: dict[str, Any] = {
             "q": self.ends("q")[1],
             "nu": self.ends("nu")[1],
@@ -140,14 +160,14 @@ class Box:
             "temperature": self.ends("tau")[0],
             "output_scale": self.ends("kappa")[0],
         }
-        fields |= at
+        fields |= values
         if fields["output_scale"] == self.D:
             del fields["output_scale"]
         floats: dict[str, Any] = {name: float(value) for name, value in fields.items()}
         return Problem(D=self.D, C=self.C, p=self.p, **floats)
 
     def contains(self, point: Witness) -> bool:
-        """Return whether a point lies in the box, exactly."""
+        """Return whether a point is in the box, by exact comparison."""
         inside = (
             low <= getattr(point, name) <= high
             for name in VARIED
@@ -156,7 +176,7 @@ class Box:
         return (point.D, point.C, point.p) == (self.D, self.C, self.p) and all(inside)
 
     def cells(self) -> Iterator[Cell]:
-        """Yield the box in the four numbers, split where beta = x so that 1 - D r has one sign."""
+        """Yield the cells of the box, split at beta = x so that 1 - D r has one sign in each."""
         beta, x, tau = self.ends("beta"), self.ends("x"), self.ends("tau")
         low = min((beta[0] - x[1]) / t for t in tau)
         high = max((beta[1] - x[0]) / t for t in tau)
@@ -168,33 +188,33 @@ class Box:
             yield Cell(amplitude, part, self.ends("nu"), self.ends("q"))
 
     def describe(self) -> str:
-        """Return the box as it is written on the command line; what is read back is equal."""
+        """Return the box in the notation of `read_box`, which returns an equal box."""
         parts = [f"D={self.D}", f"C={self.C}", f"p={self.p}"]
         for name in VARIED if self.kappa else VARIED[:-1]:
             low, high = self.ends(name)
-            one = f"{name}={written(low)}"
-            parts.append(one if low == high else f"{one}..{written(high)}")
+            ends = written(low) if low == high else f"{written(low)}..{written(high)}"
+            parts.append(f"{name}={ends}")
         return ", ".join(parts)
 
 
 def written(number: Fraction) -> str:
-    """Return a fraction as short text that `exact` reads back as the same number."""
+    """Return a fraction as short text from which `exact` returns the same number."""
     decimal = f"{float(number):.15g}"
     return decimal if Fraction(decimal) == number else str(number)
 
 
 def exact(text: str) -> Fraction:
-    """Return the rational number that a text such as ``0.462``, ``1e-3`` or ``2/64`` writes.
+    """Return the rational number of a text such as ``0.462``, ``1e-3`` or ``2/64``.
 
     Raises
     ------
     argparse.ArgumentTypeError, ParameterError
-        One sentence if it is no number, not finite, or too close to zero for a double.
+        If the text is not a number, not finite, or too close to zero for a double.
     """
     from simulations.commands.arguments import number
 
-    near = number(text)  # refuses what is no number
-    require(math.isfinite(near), "the number", repr(text), "finite")
+    approximate = number(text)  # raises if the text is not a number
+    require(math.isfinite(approximate), "the number", repr(text), "finite")
     if "/" not in text:
         decimal = Decimal(text)
         require(
@@ -207,14 +227,14 @@ def exact(text: str) -> Fraction:
 
 
 def read_box(text: str) -> Box:
-    """Return the box written as ``D=64, C=4, qD=0..2, alpha=0..0.3``; two dots mark an interval.
+    """Return the box of a text such as ``D=64, C=4, qD=0..2, alpha=0..0.3``.
 
-    The ends are the rational numbers that are written: 0.1 is 1/10.
+    Two dots denote an interval. Ends are exact rational numbers: 0.1 is 1/10.
 
     Raises
     ------
     ParameterError
-        One sentence naming what cannot be read or is not allowed.
+        If a part cannot be read or is not allowed.
     """
     given: dict[str, Any] = {}
     known = ("D", "C", "p", "qD", *VARIED)
@@ -237,7 +257,7 @@ def read_box(text: str) -> Box:
         else:
             given[name] = (ends[0], ends[-1])
     for name in ("D", "C", "alpha"):
-        require(name in given, "box", repr(text), f"complete: it does not say {name}")
+        require(name in given, "box", repr(text), f"complete: {name} is missing")
     require(("q" in given) != ("qD" in given), "box", repr(text), "given either q or qD")
     sizes = {name: given.pop(name) for name in ("D", "C", "p") if name in given}
     whole: dict[str, Any] = {name: _whole(size) for name, size in sizes.items()}
@@ -249,5 +269,5 @@ def read_box(text: str) -> Box:
 
 
 def _whole(size: Fraction) -> int | float:
-    """Return an integer as one; anything else as a float, which `Problem` refuses by name."""
+    """Return an integer as an int, other numbers as a float, which `Problem` rejects."""
     return int(size) if size.denominator == 1 else float(size)

@@ -1,8 +1,8 @@
-r"""Is gamma >= rho forward invariant? Proved, refuted or undecided on a box, in ball arithmetic.
+r"""Forward invariance of gamma >= rho on boxes: proved, refuted or undecided in ball arithmetic.
 
 The half plane gamma >= rho is forward invariant as long as d(gamma - rho)/dt >= 0 wherever the flow
-meets its boundary gamma = rho = x (Nagumo). There (see
-:mod:`simulations.positional.symmetric_line`; derived)
+meets its boundary gamma = rho = x (Nagumo). On the boundary (see
+:mod:`simulations.positional.symmetric_line`)
 
 .. math::
    \frac{d(\gamma-\rho)}{dt} = c\,\alpha\,(1-D r)\,B, \quad c > 0, \qquad
@@ -17,14 +17,14 @@ coefficients, T = C + R; r = Gamma = 1/(e^{(beta-x)/tau} - 1 + D), and :math:`O_
    F = (\kappa\alpha)^p\sum_s n_s y_s^p + \kappa\alpha\,\nu\,T
 
 (n_s: the same counts with the signal set). This is proved in
-:mod:`symbolic.positional.symmetric_line`. So the seven parameters enter through the four numbers
-kappa alpha, (beta - x)/tau, nu and q, each made of parameters of its own: a box stays a box, and
-its ends stay exact (:mod:`simulations.positional.invariance.box`). Given the number k of features,
-the numbers of +1 and -1 are binomial, and B is the polynomial :math:`\sum_k \binom Nk
-q^k(1-q)^{N-k} c_k` in Bernstein form, which lies between the least and the greatest of its
-coefficients on any interval of q. The sum over states is complete (no tail is cut), and from the
-exact ends on every operation is one of ball arithmetic (Arb, through python-flint): a sign found
-here is proved.
+:mod:`symbolic.positional.symmetric_line`. The seven parameters enter only through the four numbers
+kappa alpha, (beta - x)/tau, nu and q, which have no parameter in common: a box of parameters is a
+box in these numbers, with exact ends (:mod:`simulations.positional.invariance.box`). Given the
+number k of features, the numbers of +1 and -1 are binomial, and B is the polynomial
+:math:`\sum_k \binom Nk q^k(1-q)^{N-k} c_k` in Bernstein form. On any interval of q it lies between
+its smallest and its largest coefficient. The sum is over all images, without truncation, and all
+operations on the exact ends are in ball arithmetic (Arb, through python-flint). The resulting signs
+are therefore proved.
 """
 
 import heapq
@@ -36,9 +36,10 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from dynamics import Population, ToleranceError
+from dynamics import ParameterError, Population, ToleranceError
+from simulations.falsify import parse
 from simulations.positional.invariance.balls import coefficients, least_value
-from simulations.positional.invariance.box import Box, Cell, Interval, Witness, read_box
+from simulations.positional.invariance.box import VARIED, Box, Cell, Interval, Witness, read_box
 
 __all__ = [
     "TOLERANCES",
@@ -49,17 +50,20 @@ __all__ = [
     "Witness",
     "bounds",
     "certify",
+    "certify_conjecture",
     "drift_is_negative",
     "population_drift",
     "read_box",
 ]
 
-#: Errors of the population gradients that check certificates, tried in this order.
+#: Tolerances of the population gradients that check certificates, tried in this order.
 TOLERANCES = (1e-11, 1e-9, 1e-7, 1e-5)
+#: The only conjecture that can be certified.
+CONJECTURE = "gamma >= rho"
 
 
 class Answer(StrEnum):
-    """What ball arithmetic says about a box."""
+    """Result of ball arithmetic on a box."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -68,9 +72,20 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found on a box, and at which cost.
+    """Result on a box.
 
-    ``share`` is the part of the box (by volume in the four numbers that matter) that is proved.
+    Attributes
+    ----------
+    box, answer
+        The box and the result.
+    witness
+        A point with a negative drift; None unless refuted.
+    share
+        Proved share of the box, by volume in the numbers of `Cell`.
+    cells
+        Number of cells examined.
+    precision
+        Bits of ball arithmetic.
     """
 
     box: Box
@@ -82,7 +97,7 @@ class Certificate:
 
     @property
     def sentence(self) -> str:
-        """What it means."""
+        """Result in one sentence."""
         where = f"on gamma = rho in the box {self.box.describe()}"
         match self.answer:
             case Answer.PROVED:
@@ -104,10 +119,21 @@ def certify(
     most: int = 5000,
     progress: Callable[[float], None] | None = None,
 ) -> Certificate:
-    """Decide whether d(gamma - rho)/dt >= 0 on gamma = rho all over the box.
+    """Decide whether d(gamma - rho)/dt >= 0 on gamma = rho everywhere in a box.
 
-    The cell with the lowest bound is halved until all are proved, one holds a witness, or ``most``
-    cells have been looked at.
+    The cell with the lowest bound is bisected until all cells are proved, one contains a witness,
+    or ``most`` cells have been examined.
+
+    Parameters
+    ----------
+    box
+        Parameters and states.
+    precision
+        Bits of ball arithmetic.
+    most
+        Largest number of cells.
+    progress
+        Called with the proved share of the box.
     """
     waiting: list[tuple[float, int, Cell, float]] = []
     order = itertools.count()
@@ -133,16 +159,89 @@ def certify(
         halves = _halves(box, cell, precision)
         for half in halves:
             heapq.heappush(waiting, (low, next(order), half, share / len(halves)))
-        if not halves:  # a point whose sign the precision does not show
+        if not halves:  # a point whose sign needs a higher precision
             return Certificate(box, Answer.UNDECIDED, None, proved / total, cells, precision)
     return Certificate(box, Answer.PROVED, None, 1.0, cells, precision)
 
 
-def bounds(box: Box, cell: Cell, precision: int = 96) -> tuple[float, float, Fraction]:
-    """Return bounds of sign(1 - D r) B on a cell, and a q at which the lower one is low.
+def certify_conjecture(
+    conjecture: str, box: str, precision: int, progress: Callable[[float], None] | None
+) -> tuple[dict[str, Any], str]:
+    """Prove or refute gamma >= rho on a box, for ``patchdyn falsify --certify``.
 
-    They are floats rounded outwards: no point of the cell has a value outside. The contrast of a
-    cell does not change sign.
+    Parameters
+    ----------
+    conjecture
+        Must be gamma >= rho.
+    box
+        Box in the notation of `read_box`.
+    precision
+        Bits of ball arithmetic.
+    progress
+        Called with the proved share of the box.
+
+    Returns
+    -------
+    dict, str
+        The certificate as data and as text.
+
+    Raises
+    ------
+    ParameterError
+        If the conjecture is another one, or the box is not allowed.
+    """
+    parse(conjecture, {"gamma", "rho"})
+    if "".join(conjecture.split()) not in ("gamma>=rho", "rho<=gamma"):
+        raise ParameterError(
+            f"CONJECTURE = {conjecture!r} is not allowed with --certify: only {CONJECTURE!r} is"
+        )
+    if not box:
+        raise ParameterError(
+            "--certify needs a --box, such as --box 'D=16, C=4, qD=0..2, alpha=0..0.2'"
+        )
+    certificate = certify(read_box(box), precision=precision, progress=progress)
+    drift = population_drift(certificate.witness) if certificate.witness else None
+    return _record(certificate, drift), _text(certificate, drift)
+
+
+def _text(certificate: Certificate, drift: tuple[float, float] | None) -> str:
+    """Return a certificate as text, with the drift at its witness and the bound of its error."""
+    lines = [certificate.sentence]
+    if drift is not None:
+        lines.append(
+            f"  population gradient there: d(gamma - rho)/dt = {drift[0]:.6g} +- {drift[1]:.1g}"
+        )
+    lines.append(f"  boxes examined: {certificate.cells}, precision {certificate.precision} bits")
+    return "\n".join(lines)
+
+
+def _record(certificate: Certificate, drift: tuple[float, float] | None) -> dict[str, Any]:
+    """Return a certificate as data."""
+    witness = certificate.witness
+    return {
+        "answer": certificate.answer,
+        "sentence": certificate.sentence,
+        "box": {name: list(map(float, certificate.box.ends(name))) for name in VARIED}
+        | {name: getattr(certificate.box, name) for name in ("D", "C", "p")},
+        "box, exactly": certificate.box.describe(),
+        "proved share": certificate.share,
+        "boxes examined": certificate.cells,
+        "precision": certificate.precision,
+        "witness": witness
+        and {
+            "problem": witness.problem,
+            "alpha": float(witness.alpha),
+            "x": float(witness.x),
+            "exactly": witness.describe(),
+        },
+        "population drift": drift and {"value": drift[0], "bound": drift[1]},
+    }
+
+
+def bounds(box: Box, cell: Cell, precision: int = 96) -> tuple[float, float, Fraction]:
+    """Return bounds of sign(1 - D r) B on a cell, and a q at which B is near the lower one.
+
+    The bounds are floats, rounded outwards. The contrast of the cell must have one sign.
     """
     amplitude, contrast, nu, q = (_fractions(ends) for ends in cell)
     low, high = coefficients(box.D, box.C, box.p, amplitude, contrast, nu, precision)
@@ -157,7 +256,7 @@ def bounds(box: Box, cell: Cell, precision: int = 96) -> tuple[float, float, Fra
 
 
 def drift_is_negative(witness: Witness, precision: int = 96) -> bool:
-    """Return whether d(gamma - rho)/dt < 0 is proved at one point."""
+    """Return whether d(gamma - rho)/dt < 0 is proved at a point."""
     if witness.alpha <= 0 or witness.beta == witness.x:  # where the drift vanishes
         return False
     point = witness.alpha, witness.alpha
@@ -166,10 +265,10 @@ def drift_is_negative(witness: Witness, precision: int = 96) -> bool:
 
 
 def population_drift(witness: Witness) -> tuple[float, float]:
-    """Return d(gamma - rho)/dt by the population gradient, and a bound of its error.
+    """Return d(gamma - rho)/dt from the population gradient at a point, and a bound of its error.
 
-    It is taken at the floats next to the point. The first of `TOLERANCES` that the expectation can
-    meet is taken; (nan, inf) if it meets none.
+    The point is rounded to floats. The expectation uses the first of `TOLERANCES` that it can
+    meet; the result is (nan, inf) if there is none.
     """
     for tolerance in TOLERANCES:
         try:
@@ -185,12 +284,12 @@ def _fractions(ends: tuple[Any, Any]) -> Interval:
 
 
 def _volume(cell: Cell) -> float:
-    """Return the volume, fixed numbers left out."""
+    """Return the volume of a cell in its numbers that are not fixed."""
     return math.prod(float(high - low) for low, high in cell if high > low)
 
 
 def _halves(box: Box, cell: Cell, precision: int) -> list[Cell]:
-    """Halve the cell across the number that, fixed at its middle, narrows the bounds most."""
+    """Bisect a cell along the number that reduces the bounds most if fixed at its middle."""
     widths: dict[str, float] = {}
     for name in cell._fields:
         low, high = _fractions(getattr(cell, name))
@@ -208,7 +307,7 @@ def _halves(box: Box, cell: Cell, precision: int) -> list[Cell]:
 
 
 def _witness(box: Box, cell: Cell, q: Fraction, precision: int) -> Witness | None:
-    """Return a point of the box at which the drift is proved negative, if a corner is one."""
+    """Return a corner of a cell at which the drift is proved negative; None if there is none."""
     beta, x, taus = box.ends("beta"), box.ends("x"), box.ends("tau")
     for amplitude in dict.fromkeys(cell.amplitude[::-1]):
         for contrast in dict.fromkeys((sum(cell.contrast) / 2, *cell.contrast)):
@@ -218,27 +317,28 @@ def _witness(box: Box, cell: Cell, q: Fraction, precision: int) -> Witness | Non
             kappa, alpha = _on_path(
                 float(amplitude), (box.ends("kappa"), box.ends("alpha")), lambda k, a: k * a
             )
-            b, at, t = _on_path(
+            b, x_value, t = _on_path(
                 float(contrast),
                 (beta, x[::-1], taus if contrast < 0 else taus[::-1]),
-                lambda b, at, t: (b - at) / t,
+                lambda b, x_value, t: (b - x_value) / t,
             )
-            found = Witness(box.D, box.C, box.p, q, Fraction(nu), b, t, kappa, alpha, at)
-            if drift_is_negative(found, precision):
-                return found
+            witness = Witness(box.D, box.C, box.p, q, Fraction(nu), b, t, kappa, alpha, x_value)
+            if drift_is_negative(witness, precision):
+                return witness
     return None
 
 
 def _on_path(target: float, ends: tuple[Interval, ...], value: Callable[..., float]) -> Any:
-    """Return a point on the line from the first ends to the last, where a rising value is a target.
+    """Return the point at which an increasing function reaches a target on a line between ends.
 
-    The place is found in floats and then taken exactly, so that the point lies between the ends.
+    Its position on the line from the first ends to the last is computed in floats, and the point
+    from this position exactly, so that it lies between the ends.
     """
-    rough = [(float(first), float(last)) for first, last in ends]
+    floats = [(float(first), float(last)) for first, last in ends]
     low, high = 0.0, 1.0
     for _ in range(53):
         middle = 0.5 * (low + high)
-        there = value(*(first + middle * (last - first) for first, last in rough))
-        low, high = (middle, high) if there < target else (low, middle)
-    place = Fraction(high)
-    return [first + place * (last - first) for first, last in ends]
+        at_middle = value(*(first + middle * (last - first) for first, last in floats))
+        low, high = (middle, high) if at_middle < target else (low, middle)
+    position = Fraction(high)
+    return [first + position * (last - first) for first, last in ends]

@@ -1,1 +1,1 @@
-"""Proofs about whole trajectories: what is enclosed, what follows, and certificates of it."""
+"""Rigorous enclosures of whole trajectories, their consequences, and certificates."""

@@ -1,4 +1,4 @@
-"""Certificates of tubes: all that an independent checker needs, as JSON, floats written exactly."""
+"""Certificates of tubes: JSON files from which an independent checker derives all statements."""
 
 import json
 import math
@@ -14,20 +14,20 @@ FORMAT = "patchdyn tube 2"
 
 
 def certificate(proof: Proof) -> dict[str, Any]:
-    """Return the tube of a proof as plain data; every float is exact in its shortest decimal.
+    """Return the tube of a proof as plain data; the shortest decimal of a float is exact.
 
-    Nothing that a checker does not verify is in it: what follows from the tube, it derives.
-    ``start`` is None for that of Parametrization 3.1. ``horizon`` and the ``end`` of a piece are
-    times of the flow or steps of descent. A piece holds the largest number K of features kept, the
-    coefficients in powers of u in [-1, 1], and for each part the coordinates and the bar of the
-    comparison.
+    A certificate contains the tube alone: the checker derives everything else. ``start`` is None
+    for Parametrization 3.1. ``horizon`` and the ``end`` of a piece are times of the flow or numbers
+    of steps. A piece contains the largest number K of features that is not truncated, the
+    coefficients in powers of u in [-1, 1], and for each part the coordinates (``basis``) and the
+    bounds (``bar``) of the comparison theorem.
     """
     problem, tube = proof.problem, proof.tube
     return {
         "format": FORMAT,
         "problem": {
-            "D": problem.D, "C": problem.C, "q": problem.q, "p": problem.p, "nu": problem.nu,
-            "beta": problem.beta, "tau": problem.tau, "kappa": problem.kappa,
+            name: getattr(problem, name)
+            for name in ("D", "C", "q", "p", "nu", "beta", "tau", "kappa")
         },
         "learning_rate": getattr(proof.clock, "learning_rate", None),
         "start": None if any(tube.start_radius) else tube.start,
@@ -41,13 +41,14 @@ def certificate(proof: Proof) -> dict[str, Any]:
             }
             for piece, field, parts in zip(tube.pieces, tube.fields, tube.parts)
         ],
-    }  # fmt: skip
+    }
 
 
 def conclusions(proof: Proof) -> dict[str, Any]:
-    """Return what the prover states, as plain data, without certificate.
+    """Return the statements of a proof as plain data.
 
-    Infinity (never; of association: for ever) is None.
+    Infinite times are None: ``gap_positive_from`` if gamma > rho is not proved at the end,
+    ``association_until`` if association is proved forever.
     """
     since = proof.gap_positive_from
     return {
@@ -68,7 +69,13 @@ def conclusions(proof: Proof) -> dict[str, Any]:
 
 
 def write_certificate(path: Path, proof: Proof) -> None:
-    """Write a certificate; FileError if it cannot be written."""
+    """Write the certificate of a proof to a file.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written.
+    """
     text = json.dumps(certificate(proof), allow_nan=False, separators=(",", ":"))
     with replacing(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")

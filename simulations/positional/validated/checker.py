@@ -1,13 +1,15 @@
-r"""An independent checker of tubes: Python, Arb, NumPy, and no code shared with the prover.
+r"""Independent checker of tube certificates; it shares no code with the prover.
 
-A certificate holds a tube and nothing else: polynomials P and, for each part of a piece,
-coordinates B and a bar. All that is reported is derived here: the enclosure at the end, the sign of
-gamma - rho part by part, loss, test error, the floor of the loss, patch association. The model
-is in `checker_model`. Theorem: let z = B^-1 (theta - P), |z| <= v when a part of
-length h begins, M = B^-1 J B for |theta - P| <= |B| bar, d a bound of the defect, b_i = d_i +
-sum_{j != i} |M_ij| bar_j, after = e^{M_ii h} v + b int_0^h e^{M_ii s} ds. If v, after < bar, then
-|z| <= max(v, after) on the part, and |z| <= after at its end. Descent has g^n and eta (g^n - 1)/
-(g - 1), g = max |1 + eta M_ii|, in the place of the exponential and its integral.
+A certificate contains a tube alone: polynomials P and, for each part of a piece, coordinates B and
+bounds ``bar``. Everything that is reported is derived here: the enclosure at the end, the sign of
+gamma - rho on each part, loss, test error, the floor of the loss, patch association. The model is
+in `checker_model`.
+
+Theorem. Let z = B^-1 (theta - P), |z| <= v at the start of a part of length h, M = B^-1 J B for
+|theta - P| <= |B| bar, d a bound of the defect, b_i = d_i + sum_{j != i} |M_ij| bar_j and
+after = e^{M_ii h} v + b int_0^h e^{M_ii s} ds. If v, after < bar, then |z| <= max(v, after) on the
+part and |z| <= after at its end. For descent g^n and eta (g^n - 1)/(g - 1), g = max |1 + eta M_ii|,
+replace the exponential and its integral.
 """
 
 from __future__ import annotations
@@ -44,8 +46,24 @@ MOST_IMAGES, MOST_WORK, MOST_ENTRIES = 200_000, 30_000_000, 20_000_000
 
 
 def compared(M: arb_mat, begin: list[arb], errors: Any, bar: Any, time: Any, eta: Any) -> Any:
-    """Return bounds of |z| on a part and at its end, by the theorem; None if the bar is too low."""
-    for again in range(4):  # what is reached may take the place of a bar that is high enough
+    """Return bounds of |z| on a part and at its end, by the theorem; None if it does not apply.
+
+    Parameters
+    ----------
+    M
+        Enclosure of B^-1 J B, (3, 3).
+    begin
+        Bounds of |z| at the start of the part.
+    errors
+        Bounds of the defect in the coordinates B.
+    bar
+        Bounds whose validity the theorem shows.
+    time
+        Length of the part (descent: learning rate x steps).
+    eta
+        Learning rate; None for the flow.
+    """
+    for iteration in range(4):  # once proved, the tighter bounds replace the bar
         after = []
         for i in range(3):
             b = errors[i] + sum(M[i, j].abs_upper() * bar[j] for j in range(3) if j != i)
@@ -55,14 +73,14 @@ def compared(M: arb_mat, begin: list[arb], errors: Any, bar: Any, time: Any, eta
                 rate, growth = (g - 1) / eta, time / eta * g.log()
             integral = time if rate == 0 else growth.expm1() / rate
             after.append((growth.exp() * begin[i] + integral * b).abs_upper())
-        if not again and not all(begin[i] < bar[i] and after[i] < bar[i] for i in range(3)):
+        if iteration == 0 and not all(begin[i] < bar[i] and after[i] < bar[i] for i in range(3)):
             return None
         bar = [x.max(y) for x, y in zip(begin, after)]
     return bar, after
 
 
 class Box(NamedTuple):
-    """(low, high) of each coordinate."""
+    """(low, high) of each order parameter."""
 
     alpha: Interval
     gamma: Interval
@@ -70,16 +88,38 @@ class Box(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What a certificate proves, all of it derived by the checker; infinity: never, or for ever.
+    """Statements that a certificate proves, all derived by the checker.
 
-    ``start`` None is that of Parametrization 3.1, ``learning_rate`` None the flow. ``gap`` holds
-    time, low and high of gamma - rho, part by part. Times of descent are learning rate x steps.
+    Times of descent are learning rate x steps, except for ``horizon``.
+
+    Attributes
+    ----------
+    problem, start, learning_rate
+        Constants, initial state (None: Parametrization 3.1), learning rate (None: the flow).
+    horizon, time, pieces
+        Time of the flow or number of steps; final time; number of pieces.
+    enclosure
+        (low, high) of alpha, gamma, rho at the end.
+    gap
+        Start, low and high of gamma - rho for each part.
+    gap_positive_from
+        Time from which gamma > rho to the end; infinite if not at the end.
+    gap_negative
+        Maximal time intervals on which gamma < rho.
+    loss, test_error
+        (low, high) at the end; ties count as errors.
+    floor
+        Lower bound of the loss on gamma = rho.
+    forever
+        Whether gamma > rho at all later times.
+    association, association_until
+        Whether patch association holds at the end, and until when; 0 if not, infinite if forever.
     """
 
     problem: dict[str, Any]
     start: list[float] | None
     learning_rate: float | None
-    horizon: float  # time of the flow, or steps of descent
+    horizon: float
     time: float
     pieces: int
     enclosure: Box
@@ -95,7 +135,7 @@ class Checked(NamedTuple):
 
 
 class Check:
-    """How far a check has come: |z| <= v in the coordinates ``basis`` around the curve's end."""
+    """State of the check of a record: |z| <= v in the coordinates ``basis`` around its curve."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         fields(record, FIELDS)
@@ -109,12 +149,12 @@ class Check:
         with ctx.workprec(256):  # Parametrization 3.1
             root = (self.model.nu.log() / (self.model.p - 1)).exp()
         self.end = [root, 0, 0] if start is None else [number(x) for x in start]
-        require(len(self.end) == 3, "a start has other than three coordinates")
+        require(len(self.end) == 3, "a start must have three coordinates")
         self.leads = self.end[1] >= self.end[2]  # gamma >= rho now
-        self.parts: list[tuple[Any, arb, bool]] = []  # begin, gamma - rho, whether > 0 is sure
+        self.parts: list[tuple[Any, arb, bool]] = []  # start, gamma - rho, whether it is positive
 
     def limits(self, pieces: list[Any]) -> None:
-        """Reject no pieces; raise TooLarge, before anything is computed, if they are too many."""
+        """Raise Rejected without pieces, TooLarge if the computation would be too expensive."""
         require(type(pieces) is list and pieces, "there are no pieces: nothing is proved")
         allow("pieces", len(pieces), MOST_PIECES)
         for piece in pieces:
@@ -146,10 +186,12 @@ class Check:
         rates = [P.derivative() * (2 / length) for P in curve]
         if self.eta is not None:
             rates = [(P(arb_poly([2 / length, 1])) - P) * (1 / self.eta) for P in curve]
-        if self.eta is not None and length == 1:  # it sees the velocity at its beginning alone
-            curve, rates = ([arb_poly([P(-1)]) for P in some] for some in (curve, rates))
-        frames = [(arb_mat(3, 3, [number(x) for row in B for x in row]), [*map(number, bar)])
-                  for B, bar in parts]  # fmt: skip
+        if self.eta is not None and length == 1:  # one step depends on the velocity at its start
+            curve, rates = ([arb_poly([P(-1)]) for P in each] for each in (curve, rates))
+        frames = [
+            (arb_mat(3, 3, [number(x) for row in B for x in row]), [*map(number, bar)])
+            for B, bar in parts
+        ]
         own = [reduce(arb.max, column) for column in zip(*(bounds(*frame) for frame in frames))]
         *lost, _ = self.model.neglected(curve, own, piece["K"])
         velocity = self.model.along(curve, [], max(map(len, curve)), piece["K"])
@@ -174,7 +216,7 @@ class Check:
             self.parts.append((start + length * k / len(parts), value, self.leads))
 
     def result(self) -> Checked:
-        """Return what follows from all pieces, or reject."""
+        """Return the statements that follow from all pieces; raise Rejected if some are missing."""
         record, model, unit = self.record, self.model, self.eta or fmpq(1)
         horizon = number(record["horizon"])
         require(self.count == horizon, "the pieces do not end at the horizon")
@@ -197,19 +239,51 @@ class Check:
         time = float(record["horizon"] * (record["learning_rate"] or 1.0))
         until = time if associates else 0.0
         if associates and forever:
-            way = model.D * (model.D - model.C) * (model.beta - arb(rho)) ** 2 / arb(loss[1])
-            until = math.inf if model.C == 2 else interval(horizon + way)[0]
+            duration = model.D * (model.D - model.C) * (model.beta - arb(rho)) ** 2 / arb(loss[1])
+            until = math.inf if model.C == 2 else interval(horizon + duration)[0]
         gap = [(interval(t)[0], *interval(value)) for t, (_, value, _) in zip(times, self.parts)]
         return Checked(
-            record["problem"], record["start"], record["learning_rate"], record["horizon"], time,
-            len(record["pieces"]), enclosure, gap, since,
-            [(interval(a)[1], interval(b)[0]) for a, b in negative],
-            loss, error, floor, forever, associates, until,
-        )  # fmt: skip
+            problem=record["problem"],
+            start=record["start"],
+            learning_rate=record["learning_rate"],
+            horizon=record["horizon"],
+            time=time,
+            pieces=len(record["pieces"]),
+            enclosure=enclosure,
+            gap=gap,
+            gap_positive_from=since,
+            gap_negative=[(interval(a)[1], interval(b)[0]) for a, b in negative],
+            loss=loss,
+            test_error=error,
+            floor=floor,
+            forever=forever,
+            association=associates,
+            association_until=until,
+        )
 
 
 def check(certificate: Path | dict[str, Any], progress: Any = None) -> Checked:
-    """Return what a certificate (a file, or its content) proves; raise Rejected or TooLarge."""
+    """Check a certificate and return the statements that it proves.
+
+    Parameters
+    ----------
+    certificate
+        A file, or its content.
+    progress
+        Called with the fraction of the pieces that is checked.
+
+    Returns
+    -------
+    Checked
+        All statements, derived from the tube alone.
+
+    Raises
+    ------
+    Rejected
+        If the certificate is malformed or its tube is not proved.
+    TooLarge
+        If the check would take too long or too much memory; nothing is computed.
+    """
     cap = ctx.cap
     try:
         with ctx.workprec(BITS), np.errstate(all="ignore"):

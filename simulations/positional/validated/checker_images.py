@@ -1,11 +1,11 @@
-r"""The images of the independent checker: enumerated anew, and means over all of them at once.
+r"""Images of the independent checker: their enumeration, and means over them in ball arithmetic.
 
-With label 1 an image has F = sum_a m_a c_a: integers m of the image times functions c of (alpha,
+An image with label 1 has F = sum_a m_a c_a: integers m of the image times functions c of (alpha,
 gamma, rho), see `checker_model`. The velocity and its Jacobian are means over the images of
-products of s = 1/(1 + e^F), of F and of its derivatives, all of them series in u. Here the series
-are vectors over the images, of balls in double precision: a sum of n products, in any order, errs
-by less than n u (1 + n u) times the sum of the moduli, u = 2^-53. Trusted are sums, products and
-quotients of NumPy, and Arb. No code is shared with the prover.
+products of s = 1/(1 + e^F), of F and of its derivatives, all of which are series in u. Here a
+series is a vector over the images of balls in double precision. The error of a sum of n products,
+in any order, is less than n u (1 + n u) times the sum of the moduli, u = 2^-53. The checker trusts
+sums, products and quotients of NumPy, and Arb. It shares no code with the prover.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from flint import arb, arb_series, ctx
 
 BLOCK, U, UP, TINY = 32, 2.0**-53, 1.0 + 2.0**-30, 1e-290
-FAR, STEPS = 700, 16  # |F| is cut there: s < 1e-300 is in TINY; steps of a table of e^x
+FAR, STEPS = 700, 16  # |F| is clipped at FAR: s < 1e-300 is below TINY; 1/STEPS: grid of e^x
 
 
 class Balls(NamedTuple):
-    """Vectors of balls |x - mid| <= rad."""
+    """Vectors of balls |x - mid| <= rad, of any shape."""
 
     mid: Any
     rad: Any
@@ -36,7 +36,7 @@ def balls(numbers: list[arb]) -> Balls:
 
 
 def product(sums: str, a: Balls, b: Balls, n: int) -> Balls:
-    """Return sums of n products, by a formula of einsum from the shapes of two vectors."""
+    """Return sums of n products of two vectors; ``sums`` is a formula of `numpy.einsum`."""
     size, high = np.einsum(sums, abs(a.mid), abs(b.mid)), abs(b.mid) + b.rad
     rad = np.einsum(sums, abs(a.mid), b.rad) + np.einsum(sums, a.rad, high)
     return Balls(np.einsum(sums, a.mid, b.mid), (rad + (n + 2) * U * size) * UP + TINY)
@@ -50,7 +50,7 @@ def powers_of_e() -> Any:
 
 def exponential(x: Any) -> Any:
     """Return e^x for |x| <= 700, with a relative error below 2^-51."""
-    # x - k/16 is exact (Sterbenz) and at most 1/32; the series ends with an error below 1e-19
+    # x - k/16 is exact (Sterbenz) and at most 1/32; the truncation error is below 1e-19
     k, total = np.rint(STEPS * x), 1.0
     r = x - k / STEPS
     for j in range(8, 0, -1):
@@ -60,9 +60,9 @@ def exponential(x: Any) -> Any:
 
 def logistic(F: Balls) -> tuple[Balls, Balls]:
     """Return s = 1/(1 + e^F) and w = s (1 - s) of series: s' = -F' w, w = s - s^2."""
-    room = (F.rad[0] + 2 * U * abs(F.mid[0])) * UP  # fmax and fmin: no number says nothing of s
-    low = np.clip(np.fmax(F.mid[0] - room, -FAR), -FAR, FAR)
-    high = np.clip(np.fmin(F.mid[0] + room, FAR), -FAR, FAR)
+    radius = (F.rad[0] + 2 * U * abs(F.mid[0])) * UP  # fmax and fmin: NaN gives the whole range
+    low = np.clip(np.fmax(F.mid[0] - radius, -FAR), -FAR, FAR)
+    high = np.clip(np.fmin(F.mid[0] + radius, FAR), -FAR, FAR)
     least, most = 1.0 / (1.0 + exponential(high)), 1.0 / (1.0 + exponential(low))
     s, w = (Balls(np.empty_like(F.mid), np.empty_like(F.mid)) for _ in range(2))
     s.mid[0], s.rad[0] = m, r = (least + most) / 2, ((most - least) / 2 + 8 * U * most) * UP + TINY
@@ -90,91 +90,112 @@ def convolved(a: Balls, b: Balls) -> Balls:
     return Balls(*(np.stack(x) for x in zip(*rows)))
 
 
-def spread(centre: Balls, slopes: list[Balls], room: list[Any]) -> Balls:
-    """Return a function on the box |e| <= room, given its derivatives there."""
-    sizes = [float(arb(r).abs_upper()) * UP for r in room]
+def spread(centre: Balls, slopes: list[Balls], radii: list[Any]) -> Balls:
+    """Enclose a function on the box |e| <= radii, given its derivatives on the box."""
+    sizes = [float(arb(r).abs_upper()) * UP for r in radii]
     rad = sum((abs(x.mid) + x.rad) * size for x, size in zip(slopes, sizes))
     return Balls(centre.mid, (centre.rad + rad) * UP)
 
 
 class Images:
-    """All images with at most K features, by features, as multisets of sets of patches."""
+    """All images with at most K features, as multisets of sets of patches.
+
+    Parameters
+    ----------
+    D, C, p, q
+        Constants of the problem.
+    K
+        Largest number of features outside the signal set.
+
+    Attributes
+    ----------
+    complete
+        Whether the numbers of images with each number of features are correct.
+    upto
+        Numbers of multisets with at most 0 .. K features.
+    probability
+        Probability of each multiset.
+    integers
+        Coefficients m of F, (multisets, powers + 1).
+    """
 
     def __init__(self, D: int, C: int, p: int, q: arb, K: int) -> None:
         self.D, self.C, self.p, self.N, self.others = D, C, p, D - C, D // C - 1
-        found = sorted(self.multisets(K), key=lambda image: image[1])
-        sums = [sum(image[0] for image in found if image[1] == k) for k in range(K + 1)]
+        multisets = sorted(self.multisets(K), key=lambda image: image[1])
+        sums = [sum(image[0] for image in multisets if image[1] == k) for k in range(K + 1)]
         self.complete = sums == [math.comb(self.N, k) * 2**k for k in range(K + 1)]
-        self.upto = [sum(image[1] <= k for image in found) for k in range(K + 1)]
-        each = [(q / 2) ** k * (1 - q) ** (self.N - k) for k in range(K + 1)]
-        self.probability = [image[0] * each[image[1]] for image in found]
-        self.integers = self.monomials(found)
+        self.upto = [sum(image[1] <= k for image in multisets) for k in range(K + 1)]
+        pattern = [(q / 2) ** k * (1 - q) ** (self.N - k) for k in range(K + 1)]
+        self.probability = [image[0] * pattern[image[1]] for image in multisets]
+        self.integers = self.monomials(multisets)
         self.m = self.integers.astype(float).T
         self.fine = 2.0 ** (math.ceil(math.log2(abs(self.m).sum(axis=0).max())) - 52)
         self.inexact = (self.integers.dtype == object) * 4 * U * len(self.m)  # above 2^53
-        self.chance = balls(self.probability)
+        self.weight = balls(self.probability)
 
     def multisets(self, K: int) -> list[Any]:
         """Return (patterns, features, T, empty sets, ((a, b, sets with a +1 and b -1), ...))."""
-        found: list[Any] = [(1, 0, self.C, self.others, ())]
+        images: list[Any] = [(1, 0, self.C, self.others, ())]
         for a, b in ((a, k - a) for k in range(1, min(self.C, K) + 1) for a in range(k + 1)):
             ways = math.comb(self.C, a + b) * math.comb(a + b, a)
-            for count, k, T, empty, kinds in tuple(found):
+            for count, k, T, empty, sets in tuple(images):
                 for m in range(1, min(empty, (K - k) // (a + b)) + 1):
-                    more, features = count * math.comb(empty, m) * ways**m, k + m * (a + b)
-                    found.append((more, features, T + m * (a - b), empty - m, (*kinds, (a, b, m))))
-        return found
+                    patterns, features = count * math.comb(empty, m) * ways**m, k + m * (a + b)
+                    image = patterns, features, T + m * (a - b), empty - m, (*sets, (a, b, m))
+                    images.append(image)
+        return images
 
     def powers(self) -> list[tuple[int, int, int]]:
         """Return (i, j, k) with i + j + k = p."""
         p = self.p
         return [(i, j, p - i - j) for i in range(p + 1) for j in range(p + 1 - i)]
 
-    def monomials(self, found: list[Any]) -> Any:
+    def monomials(self, images: list[Any]) -> Any:
         """Return sum over patches of s^i n^j T^k, and T, exactly; (images, powers + 1).
 
         A patch has feature s, its set the sum n, the image the sum T.
         """
-        most = max(abs(image[2]) for image in found) + self.C + 1
-        dtype = np.int64 if self.D * most**self.p < 2**53 else object
-        T = np.array([image[2] for image in found], dtype)
+        largest = max(abs(image[2]) for image in images) + self.C + 1
+        dtype = np.int64 if self.D * largest**self.p < 2**53 else object
+        T = np.array([image[2] for image in images], dtype)
         sets: dict[tuple[int, int], Any] = {(self.C, 0): T * 0 + 1, (0, 0): T * 0}
-        for row, image in enumerate(found):
+        for row, image in enumerate(images):
             sets[0, 0][row] = image[3]
             for a, b, m in image[4]:
                 sets.setdefault((a, b), T * 0)[row] += m
         columns = [T * 0 for _ in self.powers()] + [T]
-        for (a, b), many in sets.items():
+        for (a, b), count in sets.items():
             n = a - b
             for column, (i, j, k) in zip(columns, self.powers()):
                 patches = ((1, a), (-1, b), (0, self.C - a - b))
-                each = sum(rows * s**i * n**j for s, rows in patches)
-                column += many * each * T**k
+                column += count * sum(number * s**i * n**j for s, number in patches) * T**k
         return np.stack(columns, axis=1)
 
-    def series(self, c: list[arb_series], many: int) -> Balls:
-        """Return sum_a m_a c_a of series, for the first images; (terms, images)."""
+    def series(self, c: list[arb_series], count: int) -> Balls:
+        """Return the series sum_a m_a c_a of the first ``count`` images, (terms, images)."""
         flat = balls([y[k] for k in range(ctx.cap) for y in c])
         mid, rad = (x.reshape(ctx.cap, len(c)) for x in flat)
-        m, size = self.m[:, :many], abs(self.m[:, :many])
-        # c = high + low, so that m high is exact if m is: F cancels, and is small where it counts
-        most = np.max(abs(mid), axis=1, keepdims=True)
-        grid = 2.0 ** np.ceil(np.log2(most + TINY)) * self.fine
+        m, size = self.m[:, :count], abs(self.m[:, :count])
+        # c = high + low with an exact product m high (if m is exact): the terms of F cancel, and
+        # small F matter most
+        largest = np.max(abs(mid), axis=1, keepdims=True)
+        grid = 2.0 ** np.ceil(np.log2(largest + TINY)) * self.fine
         high = np.rint(mid / grid) * grid
-        low, sure = mid - high, high @ m
+        low, main = mid - high, high @ m
         rad = (rad + (len(c) + 2) * U * abs(low) + self.inexact * abs(mid)) @ size
-        return Balls(sure + low @ m, (rad + 2 * U * abs(sure)) * UP + TINY)
+        return Balls(main + low @ m, (rad + 2 * U * abs(main)) * UP + TINY)
 
-    def means(self, x: Balls, several: list[Balls]) -> list[arb_series]:
-        """Return E[x y] for each of several y, of series."""
-        terms, many = x.mid.shape
-        blocks = -(-many // BLOCK)
-        shape, pad = (-1, blocks, BLOCK), ((0, 0), (0, blocks * BLOCK - many))
-        chance = Balls(self.chance.mid[:many], self.chance.rad[:many])
-        x = product("l,kl->kl", chance, x, 1)
+    def means(self, x: Balls, factors: list[Balls]) -> list[arb_series]:
+        """Return the series E[x y] for each y of ``factors``."""
+        terms, count = x.mid.shape
+        blocks = -(-count // BLOCK)
+        shape, pad = (-1, blocks, BLOCK), ((0, 0), (0, blocks * BLOCK - count))
+        weight = Balls(self.weight.mid[:count], self.weight.rad[:count])
+        x = product("l,kl->kl", weight, x, 1)
         a = [np.pad(z, pad).reshape(shape).transpose(1, 0, 2) for z in x]
-        b = [np.pad(np.concatenate(z), pad).reshape(shape).transpose(1, 2, 0)
-             for z in zip(*several)]  # fmt: skip
+        b = [
+            np.pad(np.concatenate(z), pad).reshape(shape).transpose(1, 2, 0) for z in zip(*factors)
+        ]
         size = (abs(a[0]) @ abs(b[0])).sum(axis=0)
         rad = (abs(a[0]) @ b[1] + a[1] @ (abs(b[0]) + b[1])).sum(axis=0)
         mid = np.pad(a[0] @ b[0], ((0, (1 << (blocks - 1).bit_length()) - blocks), (0, 0), (0, 0)))
@@ -182,9 +203,10 @@ class Images:
             mid = mid[::2] + mid[1::2]
         rad = ((rad + (BLOCK + blocks.bit_length()) * U * size) * UP + TINY).tolist()
         pairs = [[arb(*ball) for ball in zip(*row)] for row in zip(mid[0].tolist(), rad)]
-        return [
-            arb_series([
+        series = []
+        for first in range(0, terms * len(factors), terms):
+            coefficients = [
                 sum((pairs[j][first + k - j] for j in range(k + 1)), arb(0)) for k in range(terms)
-            ])
-            for first in range(0, terms * len(several), terms)
-        ]  # fmt: skip
+            ]
+            series.append(arb_series(coefficients))
+        return series

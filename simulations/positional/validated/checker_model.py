@@ -1,8 +1,8 @@
-r"""What the independent checker knows of the model: the velocity, its derivatives, loss and error.
+r"""Model of the independent checker: the velocity, its derivatives, loss and test error.
 
-The output F of an image is a sum of integers times functions of (alpha, gamma, rho); the loss is
-E log(1 + e^-F), and its gradient and Hessian follow from dual numbers. The functions are Arb
-series; images and means over them are in `checker_images`. No code is shared with the prover.
+The output F of an image is a sum of integers times functions of (alpha, gamma, rho). The loss is
+E log(1 + e^-F); gradient and Hessian are computed with dual numbers. The functions are Arb series;
+images and means over them are in `checker_images`. No code is shared with the prover.
 """
 
 from __future__ import annotations
@@ -22,53 +22,53 @@ Interval = tuple[float, float]
 
 
 class Rejected(Exception):
-    """The certificate is wrong, or proves less than it says; the message names where."""
+    """Raised for a malformed certificate or a tube that is not proved; the message states where."""
 
 
 class TooLarge(Exception):
-    """The check would take too long or too much memory; nothing was computed."""
+    """Raised before a check that would take too long or too much memory."""
 
 
-def require(condition: Any, complaint: str) -> None:
-    """Reject unless a condition holds for certain."""
+def require(condition: Any, message: str) -> None:
+    """Raise Rejected unless a condition is certainly true."""
     if not bool(condition):
-        raise Rejected(complaint)
+        raise Rejected(message)
 
 
 def allow(name: str, value: int, most: int) -> None:
-    """Raise TooLarge above a limit."""
+    """Raise TooLarge if a size exceeds its limit."""
     if value > most:
         shown = f"{value}" if value < 10**15 else "more than 1e15"
         raise TooLarge(f"{name} = {shown} is not allowed: the checker takes at most {most}")
 
 
 def fields(record: Any, names: str) -> None:
-    """Reject a record with other fields: none may carry a statement that is not checked."""
+    """Raise Rejected for missing fields, and for other ones: they would not be checked."""
     require(isinstance(record, dict), "an object is missing")
-    odd = sorted(set(names.split()) ^ set(record))
-    require(not odd, f"fields are missing or not known: {', '.join(odd)[:200]}")
+    wrong = sorted(set(names.split()) ^ set(record))
+    require(not wrong, f"fields are missing or not known: {', '.join(wrong)[:200]}")
 
 
 def number(x: Any) -> Any:
-    """Return a float or an integer as the number it is (fmpq)."""
+    """Return a float or an integer as an exact rational number (fmpq)."""
     require(type(x) in (int, float) and math.isfinite(x), f"{x!r} is not a finite number")
     return fmpq(*x.as_integer_ratio())
 
 
 def bounds(matrix: arb_mat, vector: Any) -> list[arb]:
-    """Return bounds in modulus of a matrix times a vector of any signs."""
+    """Return bounds of the moduli of a (3, 3) matrix times a vector with any signs."""
     rows = [[matrix[i, j].abs_upper() * abs(vector[j]) for j in range(3)] for i in range(3)]
     return [sum(row, arb(0)).abs_upper() for row in rows]
 
 
 def interval(ball: Any) -> Interval:
-    """Return floats (low, high) around a ball."""
+    """Return floats (low, high) that enclose a ball."""
     low, high = float(arb(ball).lower()), float(arb(ball).upper())
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
 
 
 class Dual:
-    """A number, or a series in u, with its derivatives in some directions."""
+    """A dual number: a number or a series in u, with its derivatives in some directions."""
 
     def __init__(self, value: Any, slopes: list[Any]) -> None:
         self.value, self.slopes = value, slopes
@@ -89,26 +89,39 @@ class Dual:
         return self if n == 1 else self ** (n // 2) * self ** (n - n // 2)
 
     def chain(self, value: Any, slope: Any) -> Dual:
-        """Return a function of this, given what it and its derivative are here."""
+        """Return a function of this number, given the value and the derivative of the function."""
         return Dual(value, [slope * x for x in self.slopes])
 
     def exp(self) -> Dual:
         """Return e^x."""
         return self.chain(value := self.value.exp(), value)
 
-    def __rtruediv__(self, one: Any) -> Dual:
-        return self.chain(value := one / self.value, (-1) * value * value)
+    def __rtruediv__(self, numerator: Any) -> Dual:
+        # correct for the numerator 1, the only one in use
+        return self.chain(value := numerator / self.value, (-1) * value * value)
 
 
 class Model:
-    """The velocity of the images with at most K features, and a bound of all others."""
+    """Velocity of the images with at most K features, and bounds for all others.
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        fields(given, CONSTANTS)
-        D, C, p = sizes = [given[name] for name in ("D", "C", "p")]
+    Parameters
+    ----------
+    constants
+        Mapping from name to constant of the problem.
+
+    Raises
+    ------
+    Rejected, TooLarge
+        If they are not those of a problem, or too large.
+    """
+
+    def __init__(self, constants: dict[str, Any]) -> None:
+        fields(constants, CONSTANTS)
+        D, C, p = sizes = [constants[name] for name in ("D", "C", "p")]
         whole = all(type(x) is int and x >= 2 for x in sizes)
         require(whole and C < D and D % C == 0 and p % 2 == 1, "no problem has these sizes")
-        *positive, self.beta = [arb(number(given[x])) for x in ("q", "nu", "tau", "kappa", "beta")]
+        names = ("q", "nu", "tau", "kappa", "beta")
+        *positive, self.beta = [arb(number(constants[name])) for name in names]
         self.q, self.nu, self.tau, self.kappa = positive
         require(self.q <= 1 and all(x > 0 for x in positive), "no problem has these parameters")
         allow("D - C", D - C, MOST_PATCHES)
@@ -119,8 +132,8 @@ class Model:
         self.rest: dict[int, Any] = {}
 
     def sizes(self, K: int) -> list[int]:
-        """Return the numbers of multisets with at most 0 .. K features, without making any."""
-        table = {(0, 0): 1}  # by features and sets; g + 1 types of sets have g features
+        """Return the numbers of multisets with at most 0 .. K features, without enumeration."""
+        table = {(0, 0): 1}  # by features and sets; there are g + 1 types of sets with g features
         for g in range(1, min(self.C, K) + 1):
             for (k, n), ways in tuple(table.items()):
                 for m in range(1, min(self.others - n, (K - k) // g) + 1):
@@ -129,7 +142,7 @@ class Model:
         return [sum(ways for (k, _), ways in table.items() if k <= most) for most in range(K + 1)]
 
     def enumerate(self, K: int) -> None:
-        """Make all images with at most K features; reject if one is missing."""
+        """Enumerate all images with at most K features; raise Rejected if one is missing."""
         self.images = Images(self.D, self.C, self.p, self.q, K)
         require(self.images.complete, f"the images with at most {K} features are not complete")
 
@@ -140,10 +153,10 @@ class Model:
         return tuple(Lambda * x for x in (same, other, (-1) * same + 1, same + (-1) * other))
 
     def functions(self, alpha: Dual, gamma: Dual, rho: Dual) -> list[Dual]:
-        """Return c of the output F = sum_a m_a c_a; the integers m are those of `Images`."""
+        """Return the functions c of F = sum_a m_a c_a; `Images.integers` contains the m."""
         # with x = kappa alpha and s, n, T as in `Images.monomials` F is nu x T + sum over patches
         # of (x (X s + Y n + Xi T))^p
-        x, p, found = self.kappa * alpha, self.p, []
+        x, p, functions = self.kappa * alpha, self.p, []
         _, Xi, X, Y = self.attention(gamma, rho)
         powers: list[list[Any]] = [[1, y] for y in (X, Y, Xi)]
         for row in powers:
@@ -152,44 +165,53 @@ class Model:
         top = x**p
         for i, j, k in self.images.powers():
             ways = math.comb(p, i) * math.comb(p - i, j)
-            found.append(ways * top * powers[0][i] * powers[1][j] * powers[2][k])
-        return [*found, self.nu * x]
+            functions.append(ways * top * powers[0][i] * powers[1][j] * powers[2][k])
+        return [*functions, self.nu * x]
 
     def velocity(self, theta: list[Any], K: int) -> list[arb_series]:
         """Return the velocity E[s F_i]/W_i along a curve, s = 1/(1 + e^F)."""
-        c, many = self.functions(*map(Dual, theta, UNITS)), self.images.upto[K]
-        s, _ = logistic(self.images.series([y.value for y in c], many))
-        F = [self.images.series([y.slopes[i] for y in c], many) for i in range(3)]
+        c, count = self.functions(*map(Dual, theta, UNITS)), self.images.upto[K]
+        s, _ = logistic(self.images.series([y.value for y in c], count))
+        F = [self.images.series([y.slopes[i] for y in c], count) for i in range(3)]
         return [y * (1 / arb(W)) for y, W in zip(self.images.means(s, F), self.weights)]
 
-    def jacobian(self, theta: list[Any], room: list[Any], K: int) -> list[arb_series]:
-        """Return its derivatives (E[s F_ij] - E[s (1 - s) F_i F_j])/W_i for |e| <= room."""
-        # F_ij on the box; F_i and F by the mean value theorem from there
-        box = [Dual(x + arb(0, r), e) for x, r, e in zip(theta, room, UNITS)]
-        twice = [Dual(x, [Dual(y, UNITS[3]) for y in x.slopes]) for x in box]
-        wide, thin = self.functions(*twice), self.functions(*map(Dual, theta, UNITS))
-        many, found, second = self.images.upto[K], {}, {}
+    def jacobian(self, theta: list[Any], radii: list[Any], K: int) -> list[arb_series]:
+        """Return the Jacobian (E[s F_ij] - E[s (1 - s) F_i F_j])/W_i for |e| <= radii, by rows."""
+        # F_ij on the box; from these F_i and F by the mean value theorem
+        box = [Dual(x + arb(0, r), e) for x, r, e in zip(theta, radii, UNITS)]
+        second_order = [Dual(x, [Dual(y, UNITS[3]) for y in x.slopes]) for x in box]
+        on_box, on_curve = self.functions(*second_order), self.functions(*map(Dual, theta, UNITS))
+        count, entries, second = self.images.upto[K], {}, {}
         for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
-            F_ij = self.images.series([y.slopes[i].slopes[j] for y in wide], many)
+            F_ij = self.images.series([y.slopes[i].slopes[j] for y in on_box], count)
             second[i, j] = second[j, i] = F_ij
-        first = [
-            spread(self.images.series([y.slopes[i] for y in thin], many),
-                   [second[i, j] for j in range(3)], room)
-            for i in range(3)
-        ]  # fmt: skip
-        F = spread(self.images.series([y.value for y in thin], many), first, room)
+        first = []
+        for i in range(3):
+            F_i = self.images.series([y.slopes[i] for y in on_curve], count)
+            first.append(spread(F_i, [second[i, j] for j in range(3)], radii))
+        F = spread(self.images.series([y.value for y in on_curve], count), first, radii)
         s, w = logistic(F)
         for i in range(3):
-            bend = self.images.means(s, [second[i, j] for j in range(i, 3)])
-            turn = self.images.means(convolved(w, first[i]), first[i:])
-            for j, x, y in zip(range(i, 3), bend, turn):
-                found[i, j] = found[j, i] = x - y
-        return [found[i, j] * (1 / arb(self.weights[i])) for i in range(3) for j in range(3)]
+            curvature = self.images.means(s, [second[i, j] for j in range(i, 3)])
+            products = self.images.means(convolved(w, first[i]), first[i:])
+            for j, x, y in zip(range(i, 3), curvature, products):
+                entries[i, j] = entries[j, i] = x - y
+        return [entries[i, j] * (1 / arb(self.weights[i])) for i in range(3) for j in range(3)]
 
     def rows(self, k: int, least: int) -> Any:
-        """Return t, P[k features], and (expected rows, s, m): s^2, and features of their set."""
-        # Given k in all, sets with m are hypergeometric in the mean; the L_p norm t stands for |T|
-        # (Hoelder). Far out t is C + k.
+        """Return the data of `neglected` for images with k features.
+
+        Returns
+        -------
+        t
+            Bound of the L_p norm of T.
+        probability
+            P[k features].
+        rows
+            (expected number of patches, s^2 of their feature s, features m of their set).
+        """
+        # given k, the number of sets with m features is hypergeometric in the mean; the L_p norm t
+        # replaces |T| (Hoelder); for large k it is bounded by C + k
         C, N, p = self.C, self.N, self.p
         if k not in self.rest:
             rows, t = [(fmpq(C), 1, C)], arb(C + k)
@@ -203,58 +225,64 @@ class Model:
             self.rest[k] = t, math.comb(N, k) * self.q**k * (1 - self.q) ** (N - k), rows
         return self.rest[k]
 
-    def neglected(self, curve: Any, room: list[Any], K: int) -> list[arb]:
-        """Bound the velocity of all images with more than K features along P + e, and the loss."""
+    def neglected(self, curve: Any, radii: list[Any], K: int) -> list[arb]:
+        """Bound velocity and loss of all images with more than K features for |theta - P| <= radii.
+
+        The first three numbers bound the velocity, the last one the loss.
+        """
         # |c| <= |Lambda - Gamma| s + |Gamma - Xi| m + Xi t for m features in the set
         C, D, p = self.C, self.D, self.p
-        alpha, *box = (Dual(P(arb(0, 1)) + arb(0, radius), []) for P, radius in zip(curve, room))
+        alpha, *box = (Dual(P(arb(0, 1)) + arb(0, radius), []) for P, radius in zip(curve, radii))
         weights = [weight.value for weight in self.attention(*box)]
         mass = (1 - (D - C) * weights[1]).abs_upper()  # Lambda + (C - 1) Gamma
         Gamma, Xi, X, Y = (weight.abs_upper() for weight in weights)
         x, sums = self.kappa * alpha.value.abs_upper(), [arb(0)] * 4
         for k in range(K + 1, self.N + 1):
-            t, chance, rows = self.rows(k, K)
-            sums[3] += chance * arb.const_log2()  # log(1 + e^-F) <= log 2 + |F|
-            for many, s, m in rows:
+            t, probability, rows = self.rows(k, K)
+            sums[3] += probability * arb.const_log2()  # log(1 + e^-F) <= log 2 + |F|
+            for count, s, m in rows:
                 own = X * s + Y * m
                 c = own + Xi * t
-                steep = many * chance * p * (x * c) ** (p - 1)
-                sums[0] += self.kappa * c * (steep + many * chance * self.nu)
-                sums[3] += x * c * (steep / p + many * chance * self.nu)
+                slope = count * probability * p * (x * c) ** (p - 1)
+                sums[0] += self.kappa * c * (slope + count * probability * self.nu)
+                sums[3] += x * c * (slope / p + count * probability * self.nu)
                 if m:  # rows of empty sets have no excess slope
-                    sums[1] += steep * x * Gamma / self.tau * (m + (C - 1) * c)
-                    sums[2] += steep * x * Xi / self.tau * (mass * t + m + (D - C) * own)
-        return [total / many for total, many in zip(sums, (*self.weights, 1))]
+                    sums[1] += slope * x * Gamma / self.tau * (m + (C - 1) * c)
+                    sums[2] += slope * x * Xi / self.tau * (mass * t + m + (D - C) * own)
+        return [total / weight for total, weight in zip(sums, (*self.weights, 1))]
 
-    def along(self, curve: Any, room: list[fmpq], order: int, K: int) -> list[arb_poly]:
-        """Enclose the velocity at P(u), |u| <= 1, or, given room, the Jacobian at P(u) + e."""
-        # Taylor polynomials; the constant terms hold the remainder: the next coefficient at all u
-        found: list[Any] = []
+    def along(self, curve: Any, radii: list[fmpq], order: int, K: int) -> list[arb_poly]:
+        """Enclose the velocity at P(u) or, given radii, the Jacobian at P(u) + e, for |u| <= 1."""
+        # Taylor polynomials; the constant term includes the remainder, the next coefficient over u
+        expansions: list[Any] = []
         for u in (arb(0), *(arb(k, 1) / SHARES for k in range(1 - SHARES, SHARES, 2))):
-            ctx.cap = order + 2 if found else order + 1
+            ctx.cap = order + 2 if expansions else order + 1
             theta = [arb_series(P(arb_poly([u, 1])).coeffs()[: ctx.cap]) for P in curve]
-            found.append(self.jacobian(theta, room, K) if room else self.velocity(theta, K))
-        rests = [reduce(arb.max, (abs(y[order + 1]).upper() for y in each))
-                 for each in zip(*found[1:])]  # fmt: skip
-        terms = [[y[k] for k in range(order + 1)] for y in found[0]]
-        return [arb_poly(t) + arb(0, 1) * rest for t, rest in zip(terms, rests)]
+            expansion = self.jacobian(theta, radii, K) if radii else self.velocity(theta, K)
+            expansions.append(expansion)
+        centre, *shares = expansions
+        remainders = [
+            reduce(arb.max, (abs(y[order + 1]).upper() for y in entry)) for entry in zip(*shares)
+        ]
+        terms = [[y[k] for k in range(order + 1)] for y in centre]
+        return [arb_poly(t) + arb(0, 1) * remainder for t, remainder in zip(terms, remainders)]
 
     def outcomes(self, ends: list[Any], K: int) -> tuple[Interval, Interval]:
         """Enclose loss and test error P[F <= 0] on a box."""
-        many, loss = self.images.upto[K], arb(0)
-        low = high = known = arb(0)
+        count, loss = self.images.upto[K], arb(0)
+        low = high = total = arb(0)
         c = arb_mat([[y.value] for y in self.functions(*(Dual(arb(end), []) for end in ends))])
-        rows = self.images.integers[:many].tolist()
-        for row, chance, (F,) in zip(rows, self.images.probability, (arb_mat(rows) * c).tolist()):
+        rows = self.images.integers[:count].tolist()
+        weights = self.images.probability
+        for row, weight, (F,) in zip(rows, weights, (arb_mat(rows) * c).tolist()):
             log = [(-end).exp().log1p() for end in (F.lower(), F.upper())]
-            loss, known = loss + chance * log[0].union(log[1]), known + chance
-            error = F <= 0 or not any(row)  # a tie, whatever the state
-            low, high = low + chance * error, high + chance * (error or not F > 0)
+            loss, total = loss + weight * log[0].union(log[1]), total + weight
+            error = F <= 0 or not any(row)  # a tie at every state
+            low, high = low + weight * error, high + weight * (error or not F > 0)
         tail = self.neglected([arb_poly([end]) for end in ends], [0, 0, 0], K)[3]
-        (least, _), (_, most) = interval(loss), interval(loss + tail)
-        return (max(0.0, least), most), (
-            max(0.0, interval(low)[0]), min(1.0, interval(high + 1 - known)[1])
-        )  # fmt: skip
+        losses = max(0.0, interval(loss)[0]), interval(loss + tail)[1]
+        errors = max(0.0, interval(low)[0]), min(1.0, interval(high + 1 - total)[1])
+        return losses, errors
 
     def floor(self) -> float:
         """Return a lower bound of the loss on gamma = rho: log 2 P[C + R <= 0]."""

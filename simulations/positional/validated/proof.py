@@ -1,23 +1,24 @@
-r"""A theorem about one problem: where its trajectory is, proved by the machine.
+r"""Rigorous proofs about the trajectory of one problem.
 
-What is proved by what. That the solution lies in the tube: :mod:`dynamics.core.tube.comparison`,
-with velocities and Jacobians in balls (:mod:`dynamics.positional.validated.field`), images whose
-completeness an integer identity shows (:mod:`~dynamics.positional.validated.images`) and exact
-tails (:mod:`~dynamics.positional.validated.tail`). That gamma > rho from some time on: bounds of
-gamma - rho and of its velocity all along the tube. For ever: the corollary below. The reduction to
-(alpha, gamma, rho) itself is proved in :mod:`symbolic.positional`.
+A tube around a piecewise polynomial encloses the solution. The enclosure is proved by
+:mod:`dynamics.core.tube.comparison`, with velocities and Jacobians in ball arithmetic
+(:mod:`dynamics.positional.validated.field`), images whose completeness is checked by an integer
+identity (:mod:`~dynamics.positional.validated.images`) and exact tails
+(:mod:`~dynamics.positional.validated.tail`). The sign of gamma - rho follows from bounds of
+gamma - rho and of its velocity along the tube. The reduction to (alpha, gamma, rho) itself is
+proved in :mod:`symbolic.positional`.
 
-Corollary (for all times, the flow), of the lemma of ``symbolic.positional.floor``: on gamma = rho
-the loss is at least :func:`~dynamics.positional.validated.outcomes.floor`, and it does not increase
-along the flow. Hence if at one time gamma > rho and the loss is below the floor, then gamma > rho
-for ever after, and the test error is at most loss/log 2 for ever after, as each error costs log 2.
-For C = 2 the floor holds on rho = beta too: with rho < beta at that time, patch association,
-min(beta, gamma) > rho, lasts for ever. For C > 2 it lasts while rho < beta is sure: the loss falls
-at the rate :math:`|\theta'|_W^2`, W = diag(1, D(C-1), D(D-C)), so that
-:math:`D(D-C)|\rho(t)-\rho(T)|^2\le(t-T)\,\ell(T)` (Schwarz).
+Corollary for all later times of the flow. By the lemma of ``symbolic.positional.floor`` the loss on
+gamma = rho is at least :func:`~dynamics.positional.validated.outcomes.floor`, and the loss does not
+increase along the flow. Hence if gamma > rho and the loss is below the floor at one time, then
+gamma > rho at all later times, and the test error is at most loss/log 2, as each error contributes
+at least log 2 to the loss. For C = 2 the floor holds on rho = beta too: if rho < beta at that
+time, patch association, min(beta, gamma) > rho, persists forever. For C > 2 it persists as long as
+rho < beta is guaranteed: the loss decreases at the rate :math:`|\theta'|_W^2`,
+W = diag(1, D(C-1), D(D-C)), so that :math:`D(D-C)|\rho(t)-\rho(T)|^2\le(t-T)\,\ell(T)` (Schwarz).
 
-Trusted: IEEE arithmetic, NumPy's and LLVM's sums and products of floats, Arb. The parameters are
-the floats that they are.
+The proofs trust IEEE arithmetic, sums and products of floats in NumPy and LLVM, and Arb. Floating
+point parameters are exact numbers.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from dynamics.core.tube.tube import Tube, enclose
 from dynamics.positional.validated.outcomes import box_around, floor, outcomes
 from dynamics.positional.validated.system import ReducedSystem, TruncatedField
 from simulations.files.stamp import code_fingerprint
-from simulations.positional.validated.unfinished import Unfinished
+from simulations.positional.validated.checkpoint import ProofCheckpoint
 
 if TYPE_CHECKING:
     import xarray
 
 #: gamma - rho as a functional of (alpha, gamma, rho).
 GAP = np.array([0.0, 1.0, -1.0])
-#: Tried one after the other until the horizon is reached: fast passages ask for small ones.
+#: Default tolerances, tried in this order until the horizon is reached.
 TOLERANCES = (1e-3, 1e-5, 1e-7)
 _DEGREE = 6
 
@@ -56,28 +57,37 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What is proved about one trajectory.
+    """Proved statements about one trajectory.
 
-    Parameters
+    Attributes
     ----------
-    problem, clock, horizon
-        Of what: the flow, or descent with a learning rate, until a time (learning rate x steps);
-        ``count`` is that time of the flow, or the number of steps.
+    problem
+        Constants.
+    clock
+        Flow, or descent with a learning rate.
+    horizon
+        Requested final time (descent: learning rate x steps).
+    count
+        The horizon as a time of the flow or a number of steps.
     proved
-        Whether the tube reaches the horizon; ``time`` is where it ends, ``reason`` why.
+        Whether the tube reaches the horizon.
+    time
+        Time at which the tube ends.
+    reason
+        Reason why it ends before the horizon; empty if it does not.
     enclosure
         (low, high) of alpha, gamma, rho at the end of the tube.
     gap_positive_from
-        gamma > rho at all times from this one (0: right after it) to the end of the tube; infinite
-        if not at the end.
+        Time from which gamma > rho until the end of the tube. 0 means right after the start;
+        infinite if gamma > rho is not proved at the end.
     gap_negative
-        Maximal intervals of time on all of which gamma < rho is proved.
+        Maximal time intervals on which gamma < rho is proved.
     forever
-        Whether gamma > rho, and the test error <= loss/log 2, at all times after the end too.
+        Whether gamma > rho and test error <= loss/log 2 are proved for all later times.
     loss, test_error
         (low, high) at the end; ties count as errors.
     tube
-        The tube itself, with its polynomials.
+        The tube with its polynomials.
     """
 
     problem: Problem
@@ -103,23 +113,25 @@ class Proof:
 
     @property
     def association_until(self) -> float:
-        """Until when patch association is proved, from the end on; 0 if not at the end."""
+        """Time until which patch association is proved after the end; 0 if not at the end."""
         problem, rho = self.problem, self.enclosure.rho[1]  # type: ignore[index]
         if not self.association:
             return 0.0
         if not self.forever or problem.C == 2:
             return math.inf if self.forever else self.time
-        way = exact(problem.beta) - exact(rho)
-        longer = problem.D * (problem.D - problem.C) * way * way / exact(self.loss[1])
-        return below(exact(self.time) + longer)
+        distance = exact(problem.beta) - exact(rho)
+        duration = problem.D * (problem.D - problem.C) * distance * distance / exact(self.loss[1])
+        return below(exact(self.time) + duration)
 
     def at(self, time: float) -> State:
-        """Return (low, high) of alpha, gamma, rho at a time of the tube (descent: next to a step).
+        """Return (low, high) of alpha, gamma, rho at a time of the tube.
+
+        For descent the time is rounded to the nearest step.
 
         Raises
         ------
         ParameterError
-            If the tube does not hold the time.
+            If the time is outside the tube.
         """
         require(0.0 <= finite("time", time) <= self.time, "time", time, f"from 0 to {self.time:g}")
         flow = isinstance(self.clock, Flow)
@@ -127,7 +139,7 @@ class Proof:
         return State(*self.tube.at(count))  # type: ignore[arg-type]
 
     def to_dataset(self) -> xarray.Dataset:
-        """Return the tube over time: its radius, and the ends of gamma - rho, part by part."""
+        """Return the radius of the tube and the bounds of gamma - rho, for each part of a piece."""
         import xarray
 
         parts = [part for piece in self.tube.parts for part in piece]
@@ -145,16 +157,16 @@ class Proof:
 
     @property
     def sentence(self) -> str:
-        """What it means, for a person."""
-        what = "the flow" if isinstance(self.clock, Flow) else "gradient descent"
+        """Summary in one sentence."""
+        solver = "the flow" if isinstance(self.clock, Flow) else "gradient descent"
         if not self.proved:
             return f"not proved to time {self.horizon:g}: {self.reason}"
-        says = [f"proved: {what} is enclosed to time {self.horizon:g}"]
+        statements = [f"proved: {solver} is enclosed to time {self.horizon:g}"]
         if math.isfinite(self.gap_positive_from):
             since = self.gap_positive_from
-            says.append(f"gamma > rho from time {since:.6g} on{' for ever' * self.forever}")
-        says += [f"gamma < rho from {a:.6g} to {b:.6g}" for a, b in self.gap_negative]
-        return "; ".join(says)
+            statements.append(f"gamma > rho from time {since:.6g} on{' for ever' * self.forever}")
+        statements += [f"gamma < rho from {a:.6g} to {b:.6g}" for a, b in self.gap_negative]
+        return "; ".join(statements)
 
 
 def prove(
@@ -166,77 +178,91 @@ def prove(
     initial: State | None = None,
     tolerance: float | None = None,
     progress: Callable[[float, float], None] | None = None,
-    unfinished: Path | None = None,
+    checkpoint: Path | None = None,
 ) -> Proof:
-    r"""Prove where the trajectory of a problem is, with all errors enclosed.
+    r"""Enclose the trajectory of a problem rigorously and prove what follows.
 
-    The flow :math:`\theta'=f(\theta)` up to ``horizon``, or descent :math:`\theta_{n+1}=\theta_n+
-    \eta f(\theta_n)` with ``learning_rate`` and ``steps``; f is minus the entrywise gradient of the
-    population risk (Lemmas 4.1 and 4.2).
+    The trajectory is the flow :math:`\theta'=f(\theta)` up to ``horizon``, or descent
+    :math:`\theta_{n+1}=\theta_n+\eta f(\theta_n)` with ``learning_rate`` and ``steps``. Here f is
+    minus the entrywise gradient of the population risk (Lemmas 4.1 and 4.2 of Jelassi et al. 2022).
 
     Parameters
     ----------
     problem
-        Constants; its floats are taken as the numbers they are.
+        Constants; its floats are exact numbers.
     horizon
         Final time of the flow, from 1e-6 to 1e12.
     learning_rate, steps
-        Of descent, instead of a horizon.
+        Learning rate and number of steps of descent, instead of a horizon.
     initial
-        Start, floats as they are; ``None``: Parametrization 3.1, its root enclosed.
+        Initial state, with floats as exact numbers. The default is Parametrization 3.1, whose
+        alpha is a root and enclosed.
     tolerance
-        Error of the curve relative to the way it makes, in [1e-11, 0.1]; it decides lengths and
-        truncation, never what is claimed. ``None``: 1e-3, and finer where that does not carry.
+        Error of the polynomials relative to the length of the path, from 1e-11 to 0.1. It affects
+        the length of pieces and the truncation, but not the validity of the result. By default
+        the values of `TOLERANCES` are tried in turn.
     progress
-        Called with the time reached and the radius there.
-    unfinished
-        File to which each piece is written when it is proved. A proof that was interrupted or
-        killed goes on from there, and ends as if it had not been. The file stays.
+        Called after each piece with the time reached and the radius of the tube.
+    checkpoint
+        File to which each proved piece is appended. A later call with the same arguments resumes
+        from it, with the same result as an uninterrupted proof. The file is not removed.
 
     Returns
     -------
     Proof
-        Also where the tube does not reach the horizon: then ``proved`` is False and ``reason`` says
-        where and why; nothing is loosened.
+        If the tube does not reach the horizon, ``proved`` is False and ``reason`` states where and
+        why.
 
     Raises
     ------
     ParameterError
-        One sentence for an argument that is not allowed.
+        If an argument is not allowed.
     FileError
-        If ``unfinished`` cannot be used, or holds the pieces of another proof.
+        If ``checkpoint`` cannot be used, or contains pieces of another proof.
+
+    Examples
+    --------
+    >>> from dynamics import Problem
+    >>> prove(Problem(D=6, C=2, q=1 / 3), horizon=0.1).sentence
+    'proved: the flow is enclosed to time 0.1; gamma > rho from time 0 on'
     """
     clock, end = _clock(horizon, learning_rate, steps)
     if tolerance is not None:
-        require(1e-11 <= finite("tolerance", tolerance) <= 0.1, "tolerance", tolerance,
-                "in [1e-11, 0.1]")  # fmt: skip
+        allowed = 1e-11 <= finite("tolerance", tolerance) <= 0.1
+        require(allowed, "tolerance", tolerance, "in [1e-11, 0.1]")
     start = None if initial is None else State(*map(finite, State._fields, initial))
     require(start is None or start.alpha > 0.0, "initial", initial, "a state with alpha > 0")
     system = ReducedSystem(problem, start)
-    kept = None
-    if unfinished is not None:
-        kept = Unfinished(unfinished, _question(problem, clock, end, start))
-    tube = Tube()
+    stored = None
+    if checkpoint is not None:
+        stored = ProofCheckpoint(checkpoint, _identity(problem, clock, end, start))
+    longest = Tube()
     for chosen in TOLERANCES if tolerance is None else (tolerance,):
 
         def finished(tube: Tube, tolerance: float = chosen) -> None:
-            if kept is not None:
-                kept.add(tolerance, tube)
+            if stored is not None:
+                stored.add(tolerance, tube)
             if progress is not None:
                 progress(tube.end * clock.unit, float(np.max(tube.radius)))
 
-        found = enclose(
-            system, clock, end, tolerance=chosen, functional=GAP, degree=_DEGREE,
-            begun=None if kept is None else kept.tube(system, chosen), progress=finished,
-        )  # fmt: skip
-        tube = found if found.end >= tube.end else tube
-        if not found.reason or "too little kept" in found.reason:
+        tube = enclose(
+            system,
+            clock,
+            end,
+            tolerance=chosen,
+            functional=GAP,
+            degree=_DEGREE,
+            begun=None if stored is None else stored.tube(system, chosen),
+            progress=finished,
+        )
+        longest = tube if tube.end >= longest.end else longest
+        if not tube.reason or "too little kept" in tube.reason:
             break
-    return concluded(problem, clock, end, system, tube)
+    return conclude(problem, clock, end, system, longest)
 
 
-def _question(problem: Problem, clock: Clock, end: float, start: State | None) -> dict[str, Any]:
-    """Return what the pieces of a proof depend on, the program included; tolerances apart."""
+def _identity(problem: Problem, clock: Clock, end: float, start: State | None) -> dict[str, Any]:
+    """Return everything but the tolerance that the pieces of a proof depend on."""
     return {
         "problem": asdict(problem),
         "clock": [type(clock).__name__, clock.unit],
@@ -250,11 +276,12 @@ def _question(problem: Problem, clock: Clock, end: float, start: State | None) -
 def _clock(
     horizon: float | None, learning_rate: float | None, steps: int | None
 ) -> tuple[Clock, float]:
+    """Return the clock and the final time or number of steps, after checking the arguments."""
     if horizon is not None:
         if learning_rate is not None or steps is not None:
             raise ParameterError("horizon is not allowed with learning_rate and steps: choose one")
-        require(1e-6 <= finite("horizon", horizon) <= 1e12, "horizon", horizon,
-                "from 1e-6 to 1e12")  # fmt: skip
+        allowed = 1e-6 <= finite("horizon", horizon) <= 1e12
+        require(allowed, "horizon", horizon, "from 1e-6 to 1e12")
         return Flow(), float(horizon)
     if learning_rate is None or steps is None:
         raise ParameterError("a horizon is missing, or a learning_rate with steps")
@@ -263,10 +290,13 @@ def _clock(
     return Descent(rate), float(integer("steps", steps, 1, 10**12))
 
 
-def concluded(
+def conclude(
     problem: Problem, clock: Clock, horizon: float, system: ReducedSystem, tube: Tube
 ) -> Proof:
-    """Return what follows from a tube."""
+    """Return the statements that follow from a tube.
+
+    ``horizon`` is the requested time of the flow or number of steps.
+    """
     parts = [part for piece in tube.parts for part in piece]
     if not parts:
         middle, radius = system.start, system.start_radius
@@ -279,30 +309,36 @@ def concluded(
         with_rounding = [
             sum((exact(c) for c in column), exact(0.0)) for column in tube.pieces[-1].coefficients.T
         ]
-        radius = np.array([
-            above(abs(x - exact(m)) + exact(r)) for x, m, r in zip(with_rounding, middle, radius)
-        ])  # fmt: skip
+        bounds = zip(with_rounding, middle, radius)
+        radius = np.array([above(abs(x - exact(m)) + exact(r)) for x, m, r in bounds])
     ends = [
         (below(exact(m) - exact(r)), above(exact(m) + exact(r))) for m, r in zip(middle, radius)
     ]
-    found = outcomes(field.field, system.tail, box_around(middle, radius))
-    leads = bool(ends[1][0] > ends[2][1])
-    below_floor = found.loss[1] < floor(problem)
+    final = outcomes(field.field, system.tail, box_around(middle, radius))
+    gap_positive = bool(ends[1][0] > ends[2][1])
+    below_floor = final.loss[1] < floor(problem)
     return Proof(
-        problem=problem, clock=clock, horizon=horizon * clock.unit, count=horizon,
+        problem=problem,
+        clock=clock,
+        horizon=horizon * clock.unit,
+        count=horizon,
         proved=not tube.reason and bool(parts),
-        time=tube.end * clock.unit, reason=tube.reason, enclosure=State(*ends),  # type: ignore[arg-type]
+        time=tube.end * clock.unit,
+        reason=tube.reason,
+        enclosure=State(*ends),  # type: ignore[arg-type]
         gap_positive_from=_positive_from(tube, float(system.start @ GAP)) * clock.unit,
         gap_negative=_negative(tube, clock.unit),
-        forever=leads and below_floor and isinstance(clock, Flow),
-        loss=found.loss, test_error=found.test_error, tube=tube,
-    )  # fmt: skip
+        forever=gap_positive and below_floor and isinstance(clock, Flow),
+        loss=final.loss,
+        test_error=final.test_error,
+        tube=tube,
+    )
 
 
 def _positive_from(tube: Tube, start: float) -> float:
-    """Return the time from which the gap is positive to the end; inf if it is not at the end.
+    """Return the time from which the gap is positive to the end; infinite if not at the end.
 
-    At the start it may be exactly 0: while its velocity is positive it grows from there.
+    The gap may be exactly 0 at the start: it grows as long as its velocity is positive.
     """
     parts = [part for piece in tube.parts for part in piece]
     positive = [part.value[0] > 0.0 for part in parts]
@@ -315,16 +351,16 @@ def _positive_from(tube: Tube, start: float) -> float:
 
 
 def _negative(tube: Tube, unit: float) -> tuple[Interval, ...]:
-    """Return the maximal intervals on which the gap is negative part by part."""
-    found: list[Interval] = []
+    """Return the maximal intervals in which the gap is negative on each part."""
+    intervals: list[Interval] = []
     parts = [part for piece in tube.parts for part in piece]
     ends = [part.start for part in parts[1:]] + [tube.end]
     for part, end in zip(parts, ends):
         if part.value[1] < 0.0:
-            if found and found[-1][1] == part.start:
-                found[-1] = (found[-1][0], end)
+            if intervals and intervals[-1][1] == part.start:
+                intervals[-1] = (intervals[-1][0], end)
             else:
-                found.append((part.start, end))
+                intervals.append((part.start, end))
     return tuple(
-        (first * unit * (1.0 + 1e-15), last * unit * (1.0 - 1e-15)) for first, last in found
+        (first * unit * (1.0 + 1e-15), last * unit * (1.0 - 1e-15)) for first, last in intervals
     )

@@ -1,4 +1,4 @@
-"""Claims of Li, Wang, Liu, Chen (2023), one module each; light."""
+"""Claims of Li, Wang, Liu, Chen (2023), one module each; they are imported when they are used."""
 
 from simulations.reproduction.claim import Paper
 

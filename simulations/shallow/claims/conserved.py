@@ -1,4 +1,7 @@
-"""What the gradient flow of the shallow transformer conserves, from its gradient alone."""
+"""Quadratic conserved quantities of the gradient flow of the shallow transformer.
+
+They are computed from the gradient alone, and compared with the known ones.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,23 +12,23 @@ import xarray
 from dynamics.shallow import oracle
 from dynamics.theory.closure import quadratic
 from simulations.figures import report_figure
+from simulations.figures.style import REFERENCE, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.shallow.figures import conserved
 
 #: m, p, d and b of each draw: W_O (m, p), W_V (p, d), W_K and W_Q (b, d).
 SHAPES = ((3, 2, 3, 2), (2, 1, 2, 2), (4, 2, 2, 1), (2, 3, 2, 1))
 TOKENS, QUERIED = 5, 3
-#: Largest entry of a form outside the space of the other; samples beyond the number of products.
+#: Largest distance of a form from the space of the others; additional samples.
 OUTSIDE, MORE = 1e-6, 60
-#: A form with the wrong sign must change by this part of its size, a conserved one by rounding.
+#: Smallest relative change of a form with the wrong sign, largest one of a conserved form.
 CHANGES, ROUNDING = 1e-2, 1e-10
 
 
 def measure(context: Context) -> Measurement:
-    """Discover the quadratic forms of four matrices that every sample's gradient leaves alone."""
+    """Find all quadratic forms of the four matrices that are constant along every gradient."""
     shapes = context.choose(quick=SHAPES[:2], full=SHAPES)
-    results = [discovered(shape, context.seed) for shape in context.track(shapes)]
+    results = [find_forms(shape, context.seed) for shape in context.track(shapes)]
     rows = [
         {
             **dict(zip("mpdb", shape)),
@@ -44,8 +47,18 @@ def measure(context: Context) -> Measurement:
     )
 
 
-class Found(NamedTuple):
-    """Numbers of forms, how far the spaces differ, and how fast forms and controls change."""
+class Forms(NamedTuple):
+    """Conserved quadratic forms of one shape.
+
+    Attributes
+    ----------
+    forms, expected
+        Numbers of forms found and of known ones.
+    outside
+        Largest distance of a unit form of one space from the other space.
+    rates, controls
+        Largest relative changes of the known forms, and of the same forms with a plus sign.
+    """
 
     forms: int
     expected: int
@@ -54,45 +67,50 @@ class Found(NamedTuple):
     controls: list[float]
 
 
-def discovered(shape: tuple[int, int, int, int], seed: int) -> Found:
-    """Return what is found at random weights, tokens and queries of one shape."""
+def find_forms(shape: tuple[int, int, int, int], seed: int) -> Forms:
+    """Return the conserved forms of one shape, from gradients at random weights and tokens."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=shape))
     m, p, d, b = shape
     n = m * p + p * d + 2 * b * d
     samples = [_sample(shape, rng) for _ in range(n * (n + 1) // 2 + MORE)]
     states, gradients = (np.array(rows) for rows in zip(*samples))
-    forms, right = quadratic(states, gradients), balances(shape, -1.0)
-    return Found(
+    forms, known = quadratic(states, gradients), gram_differences(shape, -1.0)
+    return Forms(
         forms=len(forms),
-        expected=len(right),
-        outside=max(_outside(forms, right), _outside(right, forms)),
-        rates=_rates(right, states, gradients),
-        controls=_rates(balances(shape, 1.0), states, gradients),
+        expected=len(known),
+        outside=max(_outside(forms, known), _outside(known, forms)),
+        rates=_rates(known, states, gradients),
+        controls=_rates(gram_differences(shape, 1.0), states, gradients),
     )
 
 
 def _sample(
     shape: tuple[int, int, int, int], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return random weights in a row, and the gradient of F there at random tokens."""
+    """Return random weights as a vector, and the gradient of F at random tokens."""
     m, p, d, b = shape
     W_O, W_V = rng.normal(size=(m, p)), rng.normal(size=(p, d))
     W_K, W_Q = rng.normal(size=(2, b, d))
     weights = oracle.FullWeights(W_O, W_V, W_K, W_Q, rng.normal(size=m))
     X = rng.normal(size=(d, TOKENS))
-    slope = oracle.forward(weights, X, range(QUERIED))[1]
-    row = [np.concatenate([x.ravel() for x in (one.W_O, one.W_V, one.W_K, one.W_Q)])
-           for one in (weights, slope)]  # fmt: skip
-    return row[0], row[1]
+    gradient = oracle.forward(weights, X, range(QUERIED))[1]
+    state, slope = (
+        [getattr(matrices, name).ravel() for name in ("W_O", "W_V", "W_K", "W_Q")]
+        for matrices in (weights, gradient)
+    )
+    return np.concatenate(state), np.concatenate(slope)
 
 
-def balances(shape: tuple[int, int, int, int], sign: float) -> np.ndarray:
-    """Return the entries of W_O^T W_O + sign W_V W_V^T and W_K W_K^T + sign W_Q W_Q^T as forms."""
+def gram_differences(shape: tuple[int, int, int, int], sign: float) -> np.ndarray:
+    """Return the entries of W_O^T W_O + sign W_V W_V^T and W_K W_K^T + sign W_Q W_Q^T as forms.
+
+    The forms are symmetric matrices over the vector of all weights, (forms, n, n).
+    """
     m, p, d, b = shape
     n = m * p + p * d + 2 * b * d
-    places = np.split(np.arange(n), np.cumsum([m * p, p * d, b * d]))
-    O, V, K, Q = (x.reshape(s) for x, s in zip(places, ((m, p), (p, d), (b, d), (b, d))))  # noqa: E741
-    found = []
+    indices = np.split(np.arange(n), np.cumsum([m * p, p * d, b * d]))
+    O, V, K, Q = (x.reshape(s) for x, s in zip(indices, ((m, p), (p, d), (b, d), (b, d))))  # noqa: E741
+    forms = []
     for left, right in ((O.T, V), (K, Q)):
         for i in range(len(left)):
             for j in range(i + 1):
@@ -100,12 +118,12 @@ def balances(shape: tuple[int, int, int, int], sign: float) -> np.ndarray:
                 for rows, weight in ((left, 1.0), (right, sign)):
                     np.add.at(form, (rows[i], rows[j]), weight / 2.0)
                     np.add.at(form, (rows[j], rows[i]), weight / 2.0)
-                found.append(form)
-    return np.array(found)
+                forms.append(form)
+    return np.array(forms)
 
 
 def _outside(forms: np.ndarray, others: np.ndarray) -> float:
-    """Return the largest part of forms, of length 1, outside the space of the others."""
+    """Return the largest distance of normalized forms from the space of the others."""
     if not len(forms) or not len(others):
         return 1.0
     rows, basis = forms.reshape(len(forms), -1), others.reshape(len(others), -1)
@@ -115,27 +133,50 @@ def _outside(forms: np.ndarray, others: np.ndarray) -> float:
 
 
 def _rates(forms: np.ndarray, states: np.ndarray, gradients: np.ndarray) -> list[float]:
-    """Return the largest change of each form along the gradient, over |x| |gradient|."""
+    """Return the largest change of each form along the gradients, over |x| |gradient|."""
     change = np.abs(np.einsum("si,kij,sj->ks", states, forms, gradients))
     size = np.linalg.norm(states, axis=1) * np.linalg.norm(gradients, axis=1)
     return [float(x) for x in (change / np.where(size > 0.0, size, 1.0)).max(axis=1)]
 
 
-def _figure(shapes: Any, found: list[Found]) -> Figure:
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the largest change of each form, and that of its control."""
+    ax = figure.subplots()
+    index = np.arange(data.sizes["form"])
+    smallest = np.finfo(float).eps ** 2
+    rate = np.maximum(data["rate"], smallest)
+    artists = {
+        "difference": ax.plot(index, rate, "o", label="difference")[0],
+        "sum": ax.plot(index, data["control"], "x", label="sum (control)")[0],
+    }
+    ax.axhline(np.finfo(float).eps, **REFERENCE)
+    shapes = data["shape"].values
+    first = [i for i in index if i == 0 or shapes[i] != shapes[i - 1]]
+    ax.set_xticks(first, [str(shapes[i]) for i in first], ha="left")
+    ax.set(yscale="log", ylabel="largest relative change")
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=2)
+    return artists
+
+
+def _figure(shapes: Any, results: list[Forms]) -> Figure:
     data = xarray.Dataset(
         {
-            "rate": ("form", np.array([x for one in found for x in one.rates])),
-            "control": ("form", np.array([x for one in found for x in one.controls])),
-            "shape": ("form", [str(s) for s, one in zip(shapes, found) for _ in one.rates]),
+            "rate": ("form", np.array([x for result in results for x in result.rates])),
+            "control": ("form", np.array([x for result in results for x in result.controls])),
+            "shape": ("form", [str(s) for s, forms in zip(shapes, results) for _ in forms.rates]),
         }
     )
     return report_figure(
-        "li-conserved", "What gradient flow conserves in the shallow transformer",
+        "li-conserved",
+        "Conserved quantities of the gradient flow of the shallow transformer",
         "Largest change of each quadratic form along the gradient of single samples, relative to "
-        "the sizes of weights and gradient: differences of the two Gram matrices that meet in a "
-        "product (dots) and, as a control, their sums (crosses). Columns: shapes (m, p, d, b).",
-        conserved.draw, data, (7.0, 3.4),
-    )  # fmt: skip
+        "the sizes of weights and gradient: differences of the two Gram matrices of a product "
+        "(dots) and, as a control, their sums (crosses). Columns: shapes (m, p, d, b).",
+        draw_figure,
+        data,
+        (7.0, 3.4),
+    )
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
@@ -171,19 +212,20 @@ CLAIM = Claim(
     id="li-conserved",
     place="Section 2 (model), the equations of one layer of attention and ReLU neurons",
     statement=(
-        "Gradient flow on any loss of the network keeps W_K W_K^T - W_Q W_Q^T and W_O^T W_O - W_V "
-        "W_V^T: the spectra that the reduction speaks of."
+        "Gradient flow on any loss of the network conserves W_K W_K^T - W_Q W_Q^T and W_O^T W_O - "
+        "W_V W_V^T, hence the spectra of the reduction."
     ),
     method=(
-        "All quadratic forms of the four matrices that vanish along the gradient of F at random "
-        "weights and tokens, found as a null space from the gradient alone, against the entries of "
-        "the two differences; and how fast these change, beside their sums as a control."
+        "All quadratic forms of the four matrices that are constant along the gradient of F at "
+        "random weights and tokens, a null space computed from the gradient alone, are compared "
+        "with the entries of the two differences. The changes of these entries are compared with "
+        "the changes of the sums, as a control."
     ),
     criterion=(
-        "An exact statement: b (b + 1) / 2 + p (p + 1) / 2 forms, no more and no fewer, the two "
-        "spaces equal to 1e-6 (a null space of some hundred columns in double precision); each "
-        "entry changes by rounding (1e-10 of |weights| |gradient|), with a plus sign by more than "
-        "1e-2."
+        "The statement is exact. There must be b (b + 1) / 2 + p (p + 1) / 2 forms, no more and no "
+        "fewer, and the two spaces must be equal to 1e-6 (a null space of some hundred columns in "
+        "double precision). Each entry may change only by rounding (1e-10 of |weights| "
+        "|gradient|), and must change by more than 1e-2 with a plus sign."
     ),
     tables={"shapes": TABLE},
     measure=measure,
@@ -193,5 +235,5 @@ CLAIM = Claim(
         "{outside:.0e}, as many as expected at {as_expected}."
     ),
     quick_note="two shapes instead of four",
-    assumptions="the oracle on tokens alone",
+    assumptions="gradients of the oracle on tokens",
 )

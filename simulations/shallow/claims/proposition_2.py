@@ -1,4 +1,4 @@
-"""Proposition 2: attention concentrates on relevant tokens; how far, how fast, and when not."""
+"""Proposition 2: the concentration of attention on relevant tokens, its rate, and exceptions."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import attractor, concentration
-from simulations.shallow.runs import Descent, descend, random_start, side_by_side, symmetric_start
+from simulations.shallow.runs import Descent, descend, map_in_threads, random_start, symmetric_start
 from simulations.shallow.system import SLIDES
 
-#: The slides' figure, read off its axes, and how well it can be read.
+#: Iterations and attention read off the figure of the slides; errors at its ends and in between.
 ITERATIONS = (0, 10, 20, 30, 50, 100)
 READ = (0.54, 0.66, 0.78, 0.85, 0.90, 0.91)
 READING, BETWEEN = 0.02, 0.1
-#: Runs behind the mean curve.
+#: Runs of the mean curve.
 SEEDS = 40
 PLATEAUS = ((0.5, 0.05), (0.4, 0.1), (0.3, 0.1), (0.3, 0.2))
-#: At alpha_*, alpha_# = .3, .2 steps of eta_KQ = 2 already end elsewhere than the flow.
+#: At alpha_*, alpha_# = .3, .2 descent with eta_KQ = 2 already has another limit than the flow.
 PLATEAU_RATIO, PLATEAU_ETA, BELOW = 100.0, 0.005, 0.05
 ETAS, RATIO = (0.01, 0.03, 0.1, 0.3), 30.0
 RATIOS = (10.0, 30.0, 100.0, 300.0)
-#: Above this exponent of eta in 1 - attention the limit would be one of small eta; also if what is
-#: missing does not fall to this part of it along eta_KQ/eta.
+#: The limit depends on eta if the exponent of eta in 1 - attention is at least `FLAT`, or if
+#: 1 - attention does not fall below this share along eta_KQ/eta.
 FLAT, HALF = 0.1, 0.5
-#: How far rounding may lift attention above the plateau.
+#: Allowed excess of attention over the plateau.
 ROUNDING = 1e-9
 MAP_RATIOS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-MAP_TOKENS = (1, 2, 4, 8)  # relevant ones of 20
-#: xi sqrt m of the map; with little noise at one number of relevant tokens alone.
+MAP_TOKENS = (1, 2, 4, 8)  # relevant tokens of 20
+#: xi sqrt m of the map; the small value is used at one number of relevant tokens.
 NOISE, QUIET, QUIET_TOKENS, MAP_HINGE = 1.0, 0.03, 2, 0.05
-#: Rates of the map: eta is lowered so that eta_KQ stays at most this.
+#: Rates of the map: eta is reduced if eta_KQ would exceed its limit.
 MAP_ETA, MAP_ETA_KQ = 0.05, 0.5
 
 
 def measure(context: Context) -> Measurement:
-    """Measure the slides' curve, plateaus, the rate, the limit and the wrong attractor."""
+    """Measure the curve of the slides, plateaus, the rate, the limit and the wrong attractor."""
     curve = CURVE.frame(curve_rows(slides_curve(SEEDS, context.seed)))
     context.progress(0.3)
     plateaus = PLATEAU.frame(
@@ -54,7 +54,11 @@ def measure(context: Context) -> Measurement:
     rate, rise = exponent_of_rise()
     # Along eta at one eta_KQ/eta, and along eta_KQ/eta at the smallest eta.
     limit = LIMIT.frame(
-        {"eta": eta, "ratio": ratio, "missing": 1.0 - _quiet(ratio, eta=eta).attention[-1]}
+        {
+            "eta": eta,
+            "ratio": ratio,
+            "missing": 1.0 - _descent(ratio, eta=eta).attention[-1],
+        }
         for eta, ratio in dict.fromkeys(
             [*((eta, RATIO) for eta in ETAS), *((ETAS[0], ratio) for ratio in RATIOS)]
         )
@@ -81,7 +85,7 @@ def measure(context: Context) -> Measurement:
 
 
 def curve_rows(attention: np.ndarray) -> Iterator[dict[str, Any]]:
-    """Yield the mean attention (seeds, iterations) with its interval, and what the slides show."""
+    """Yield the mean attention with its interval and the value of the slides, by iteration."""
     ends = {ITERATIONS[0], ITERATIONS[-1]}
     for iteration, values, read in zip(ITERATIONS, attention.T, READ):
         yield {
@@ -93,16 +97,16 @@ def curve_rows(attention: np.ndarray) -> Iterator[dict[str, Any]]:
 
 
 def slides_curve(seeds: int, root: int) -> np.ndarray:
-    """Return the attention in the slides' setting at their iterations, (seeds, iterations)."""
+    """Return the attention in the setting of the slides at `ITERATIONS`, (seeds, iterations)."""
     problem = ShallowProblem(**SLIDES)
 
-    def one(seed: int) -> np.ndarray:
+    def attention(seed: int) -> np.ndarray:
         rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(2, seed)))
-        drawn = sample(problem, 200, rng)
+        samples = sample(problem, 200, rng)
         batches = np.array([rng.permutation(200).reshape(4, 50) for _ in range(25)])
         run = train_on_counts(
-            drawn.counts,
-            drawn.labels,
+            samples.counts,
+            samples.labels,
             **random_start(problem, rng, sigma=0.1, delta=0.2),
             steps=100,
             learning_rate=0.12,
@@ -112,24 +116,25 @@ def slides_curve(seeds: int, root: int) -> np.ndarray:
         )
         return run.history.attention
 
-    return np.array(side_by_side(one, range(seeds)))
+    return np.array(map_in_threads(attention, range(seeds)))
 
 
-def _quiet(
+def _descent(
     ratio: float, relevant: float = 0.4, confusion: float = 0.0, *, L: int = 20, eta: float = 0.1
 ) -> Descent:
-    """Return the population descent from a small symmetric start until the loss is small."""
+    """Return the population descent from small symmetric weights until the loss is small."""
     problem = _problem(ratio, relevant, confusion, L, xi=0.01, neurons=10)
     return descend(problem, symmetric_start(problem), eta, 1e-2, most=10**5)
 
 
 def irrelevant_attention(relevant: float, confusion: float) -> float:
-    """Return the attention of an irrelevant query at the end of `_quiet`.
+    """Return the attention of an irrelevant query at the end of `_descent`.
 
-    The exchange of the two discriminative patterns gives it the same logit for both, hence at most
-    alpha_*/(alpha_* + alpha_#); a query that carries one of them may tell them apart.
+    By the symmetry under exchange of the two discriminative patterns its logit is the same for
+    both, hence its attention is at most alpha_*/(alpha_* + alpha_#). A query with one of these
+    patterns may distinguish them.
     """
-    end = _quiet(PLATEAU_RATIO, relevant, confusion, eta=PLATEAU_ETA).weights
+    end = _descent(PLATEAU_RATIO, relevant, confusion, eta=PLATEAU_ETA).weights
     logits = end["K"].T @ end["Q"][:, 2]
     keys = np.array([relevant, confusion, 1.0 - relevant - confusion]) * np.exp(logits[:3])
     return float(keys[0] / keys.sum())
@@ -152,21 +157,22 @@ def _problem(
 
 
 def exponent_of_rise() -> tuple[float, tuple[np.ndarray, np.ndarray]]:
-    """Return the exponent of 1 - attention in the time since attention was one half.
+    """Return the exponent of 1 - attention in the time since attention was one half, and its data.
 
-    Where attention is above 0.6 and the hinge loss above 0.1, at alpha_* = 0.1, ratio 30.
+    The records have an attention above 0.6 and a hinge loss above 0.1, at alpha_* = 0.1, ratio 30.
     """
-    run = _quiet(RATIO, 0.1, eta=0.02)
+    run = _descent(RATIO, 0.1, eta=0.02)
     half = np.interp(0.5, run.attention, run.time)
     chosen = (run.attention > 0.6) & (run.hinge > 0.1)
-    time, left = run.time[chosen] - half, 1.0 - run.attention[chosen]
-    return float(np.polyfit(np.log(time), np.log(left), 1)[0]), (time, left)
+    time, deficit = run.time[chosen] - half, 1.0 - run.attention[chosen]
+    return float(np.polyfit(np.log(time), np.log(deficit), 1)[0]), (time, deficit)
 
 
 def attractors(context: Context) -> pd.DataFrame:
-    """Return where attention ends from random starts over alpha_* and eta_KQ/eta.
+    """Return the final attention from random initial weights over alpha_* and eta_KQ/eta.
 
-    Index levels: xi sqrt m, alpha_*, eta_KQ/eta and seed.
+    The index levels are xi sqrt m, alpha_*, eta_KQ/eta and seed. Column ``wrong`` is whether the
+    loss is small while attention is nearer to its initial value than to 1.
     """
     tokens = context.choose(quick=MAP_TOKENS[1::2], full=MAP_TOKENS)
     ratios = context.choose(quick=MAP_RATIOS[1::2], full=MAP_RATIOS)
@@ -174,7 +180,7 @@ def attractors(context: Context) -> pd.DataFrame:
     noises = [*((NOISE, relevant) for relevant in tokens), (QUIET, QUIET_TOKENS)]
     cases = [(*pair, ratio, seed) for pair in noises for ratio in ratios for seed in seeds]
 
-    def one(case: tuple[float, int, float, int]) -> tuple[float, bool]:
+    def end_state(case: tuple[float, int, float, int]) -> tuple[float, bool]:
         noise, relevant, ratio, seed = case
         problem = _problem(ratio, relevant / 20, 0.0, 20, noise / 40**0.5, 40)
         rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(3, seed)))
@@ -188,29 +194,29 @@ def attractors(context: Context) -> pd.DataFrame:
         [(noise, relevant / 20, ratio, seed) for noise, relevant, ratio, seed in cases],
         names=["xi_sqrt_m", "alpha", "ratio", "seed"],
     )
-    return pd.DataFrame(side_by_side(one, cases), index, ["attention", "wrong"])
+    return pd.DataFrame(map_in_threads(end_state, cases), index, ["attention", "wrong"])
 
 
 def attractor_rows(ends: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield the share of wrong ends over seeds, with its interval."""
+    """Yield the share of seeds with a wrong attractor, with its interval."""
     levels = ["xi_sqrt_m", "alpha", "ratio"]
-    for at, wrong in ends.wrong.groupby(level=levels):
+    for label, wrong in ends.wrong.groupby(level=levels):
         interval = binomtest(int(wrong.sum()), wrong.size).proportion_ci()
         yield {
-            **dict(zip(levels, at)),
+            **dict(zip(levels, label)),
             **cells("wrong", (wrong.mean(), interval.low, interval.high)),
         }
 
 
 def nearest(t: pd.DataFrame) -> pd.Series[float]:
-    """Return the least distance of the interval of the mean attention from the slides' value."""
+    """Return the smallest distance of the interval of the mean attention from the slides."""
     inside = t.read.between(t.attention_low, t.attention_high)
     low, high = (t.attention_low - t.read).abs(), (t.attention_high - t.read).abs()
     return low.where(low < high, high).mask(inside, 0.0)
 
 
 def farthest(t: pd.DataFrame) -> pd.Series[float]:
-    """Return the largest distance of the interval of the mean attention from the slides' value."""
+    """Return the largest distance of the interval of the mean attention from the slides."""
     low, high = (t.attention_low - t.read).abs(), (t.attention_high - t.read).abs()
     return low.where(low > high, high)
 
@@ -256,13 +262,13 @@ def _figure(
     )
     return report_figure(
         "li-concentration",
-        "How attention concentrates on relevant tokens",
-        "(a) The slides' setting (N = 200, L = 60 tokens 30/3/27, batches of 50), mean of "
-        f"{SEEDS} seeds with 95 % intervals, and the slides' values as read. (b) Attention of "
+        "Concentration of attention on relevant tokens",
+        "(a) Setting of the slides (N = 200, L = 60 tokens 30/3/27, batches of 50), mean of "
+        f"{SEEDS} seeds with 95 % intervals, and the values read off the slides. (b) Attention of "
         "irrelevant queries at the end against alpha_*/(alpha_* + alpha_#), eta_KQ/eta = "
         f"{PLATEAU_RATIO:g}; numbers are alpha_*, alpha_#. (c) 1 - attention since attention "
-        "was one half, alpha_* = 0.1, until the hinge stops it; dashed: 1/t. What is missing at "
-        "the end (d) against eta at eta_KQ/eta = 30, (e) against eta_KQ/eta at eta = 0.01; "
+        "was one half, alpha_* = 0.1, until the hinge stops it; dashed: 1/t. 1 - attention at the "
+        "end (d) against eta at eta_KQ/eta = 30, (e) against eta_KQ/eta at eta = 0.01; "
         "dashed: slope -1.",
         concentration.draw,
         data,
@@ -272,22 +278,22 @@ def _figure(
 
 def _map_figure(ends: pd.DataFrame) -> Figure:
     noisy, quiet = (ends.xs(noise) for noise in (NOISE, QUIET))
-    places = noisy.groupby(level=["alpha", "ratio"])
+    groups = noisy.groupby(level=["alpha", "ratio"])
     data = xarray.Dataset(
         {
-            "attention": places.attention.median().to_xarray(),
-            "wrong": places.wrong.mean().to_xarray(),
+            "attention": groups.attention.median().to_xarray(),
+            "wrong": groups.wrong.mean().to_xarray(),
             "quiet": quiet.wrong.groupby(level="ratio").mean().to_xarray(),
         }
     )
     return report_figure(
         "li-wrong-attractor",
-        "Where attention ends, and where a wrong attractor wins",
-        "Population descent from random W_O (entries of deviation xi), alpha_# = 0, until the "
+        "Final attention, and wrong attractors",
+        "Population descent from random W_O (normal entries, deviation xi), alpha_# = 0, until the "
         f"hinge loss is {MAP_HINGE:g}; rho = kappa^2 eta_KQ/(a^2 v^2 eta), kappa = a = v = 1. (a) "
-        f"Median attention at the end over seeds, xi sqrt m = {NOISE:g}; numbers: the share of "
-        "seeds that end in a wrong attractor (loss small, attention nearer to its start than to "
-        "1), hatched where it is one half or more. (b) That share at alpha_* = 0.1, also for "
+        f"Median attention at the end over seeds, xi sqrt m = {NOISE:g}; numbers: share of seeds "
+        "with a wrong attractor (loss small, attention nearer to its initial value than to 1), "
+        "hatched if it is one half or more. (b) This share at alpha_* = 0.1, also for "
         f"xi sqrt m = {QUIET:g}.",
         attractor.draw,
         data,
@@ -335,40 +341,42 @@ EXPONENTS = Table(
 LIMIT = Table(index=("eta", "ratio"), columns={"missing": Column("1 - attention at the end")})
 ATTRACTOR = Table(
     index=("xi_sqrt_m", "alpha", "ratio"),
-    columns=columns("wrong", "share of seeds that end in a wrong attractor", centre=""),
+    columns=columns("wrong", "share of seeds with a wrong attractor", centre=""),
 )
 
 CLAIM = Claim(
     id="li-proposition-2",
     place="Proposition 2 and the slides' figure of attention against iterations",
     statement=(
-        "The attention on label-relevant tokens tends to 1 - eta^C at rate O(1/t); the slides' "
-        "figure shows it rise from .54 to .91 within 100 iterations."
+        "The attention on label-relevant tokens tends to 1 - eta^C at rate O(1/t); in the figure "
+        "of the slides it rises from .54 to .91 within 100 iterations."
     ),
     method=(
-        "The slides' curve, mean over 40 seeds; attention of irrelevant queries at the end against "
-        "alpha_*/(alpha_* + alpha_#); the exponent of 1 - attention in time; what is missing at "
-        "the end against eta and against eta_KQ/eta; how often random starts end in a wrong "
-        "attractor."
+        "The curve of the slides, mean over 40 seeds; attention of irrelevant queries at the end "
+        "against alpha_*/(alpha_* + alpha_#); the exponent of 1 - attention in time; 1 - attention "
+        "at the end against eta and against eta_KQ/eta; the frequency of wrong attractors from "
+        "random initial weights."
     ),
     criterion=(
-        "The mean curve must agree with the figure at both ends to 0.02, as well as it can be "
-        "read, and in between to 0.1, as scales of start and rates are not given there: its 95 % "
-        "interval inside these; wholly outside, the claim fails, else it is a finding. Attention "
-        "of irrelevant queries may not exceed the plateau (an exact bound) and must come within "
-        "0.05 of it at eta_KQ/eta = 100. A rate O(1/t) asks for an exponent of -1 or less; both "
-        "are asymptotic, so that less is a finding. A limit 1 - eta^C "
-        "asks for C > 0: an exponent of eta below 0.1, while what is missing falls to less than "
-        "half along eta_KQ/eta, makes the claim a finding."
+        "The mean curve must agree with the figure at both ends to 0.02, the accuracy of reading, "
+        "and in between to 0.1, as the slides do not state the scales of initial weights and "
+        "rates. The 95 % interval must be inside these limits; if it is entirely outside, the "
+        "claim fails; otherwise it is a finding. Attention of irrelevant queries may not exceed "
+        "the plateau (an exact bound) and must come within 0.05 of it at eta_KQ/eta = 100. A rate "
+        "O(1/t) requires an exponent of -1 or less; both statements are asymptotic, so that a "
+        "violation is a finding. A limit 1 - eta^C requires C > 0: the claim is a finding if the "
+        "exponent of eta is below 0.1 while 1 - attention falls to less than half along "
+        "eta_KQ/eta."
     ),
     quick_note="a coarser map of the wrong attractor, ten seeds instead of twelve",
     amended=(
-        "The mean curve was that of ten seeds, judged by its value; it is that of 40 and judged by "
-        "its interval since runs with other root seeds were off by .063 to .090, near the 0.1 "
-        "allowed. Missing the plateau by more than 0.05, or a slower rate, was a failure; by the "
-        "rule of verdicts it is a finding, changed after runs that miss neither."
+        "At first the value of the mean curve of ten seeds decided. Runs with other root seeds "
+        "then differed by .063 to .090, near the allowed 0.1, and now the interval of the mean of "
+        "40 seeds decides. A distance from the plateau above 0.05, or a slower rate, was a "
+        "failure; by the rule of verdicts it is a finding. This was changed after runs in which "
+        "neither occurred."
     ),
-    assumptions="sampled runs; population descent on all cells; scales of the start chosen here",
+    assumptions="sampled runs; descent on all cells; scales of initial weights chosen here",
     tables={
         "curve": CURVE,
         "plateaus": PLATEAU,
@@ -379,7 +387,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Mean attention is off the slides' curve by {least:.2f} to {most:.2f} at worst, "
+        "Mean attention differs from the slides by at most {least:.2f} to {most:.2f}, and is "
         "{below:.3f} below its plateau; C = {C:.2f}."
     ),
     tolerance=READING,

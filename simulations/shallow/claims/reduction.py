@@ -1,4 +1,4 @@
-"""The reduction of SGD to attention logits and value products: against the full matrices."""
+"""The reduction of SGD to attention logits and value products, compared with full matrices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,23 +9,26 @@ import xarray
 from dynamics.shallow import ShallowProblem, oracle, sample, train_on_counts
 from dynamics.shallow.gram import conserved, gram
 from simulations.figures import report_figure
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.shallow.figures import reduction
 from simulations.shallow.runs import random_start
 
 STEPS, EVERY, RATES = 500, 25, (0.05, 0.1)
-#: Rounding grows along 500 steps from 1e-16 by the instability of the dynamics, not more.
+#: Rounding of 1e-16, amplified by the instability of the dynamics over 500 steps.
 TOLERANCE = 1e-11
-#: M, d, m, L, queried tokens, B and number of samples of each draw.
+#: M, d, m, L, queried tokens, batch size B and number of samples of each draw.
 DRAWS = (
-    (5, 10, 40, 20, 5, 4, 12), (4, 7, 16, 12, 12, 5, 12), (3, 3, 8, 8, 4, 3, 8),
-    (4, 9, 24, 10, 3, 4, 10), (6, 8, 20, 14, 7, 2, 10),
-)  # fmt: skip
-#: Learning rates, halved, at the same flow time; the last pair decides.
+    (5, 10, 40, 20, 5, 4, 12),
+    (4, 7, 16, 12, 12, 5, 12),
+    (3, 3, 8, 8, 4, 3, 8),
+    (4, 9, 24, 10, 3, 4, 10),
+    (6, 8, 20, 14, 7, 2, 10),
+)
+#: Learning rates, each half of the previous one, to the same flow time; the last pair decides.
 ETAS, TIME, RATIO = tuple(0.1 / 2**k for k in range(8)), 6.0, 2.0
 CLOSE = 0.1
-#: A draw whose A or H moves less than this shows nothing.
+#: Smallest change of A and H at which a comparison is meaningful.
 MOVED = 0.1
 
 
@@ -55,7 +58,7 @@ def measure(context: Context) -> Measurement:
     )
 
 
-#: The conserved quantities of the flow, as `dynamics.shallow.trajectory.CONSERVED` names them.
+#: Conserved quantities of the flow, with the names of `dynamics.shallow.trajectory.CONSERVED`.
 QUANTITIES = (
     "tr S_K - tr S_Q",
     "|S_K|^2 + |S_Q|^2 - 2 |A|^2",
@@ -65,23 +68,38 @@ QUANTITIES = (
 
 
 def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
-    """Return |reduced - full| of A and H every 25 steps, and how far these moved."""
-    M, d, m, L, asked, B, N = draw
+    """Compare SGD on counts with SGD on tokens from the same random start and batches.
+
+    Parameters
+    ----------
+    draw
+        Sizes, a row of `DRAWS`.
+    seed
+        Root seed.
+
+    Returns
+    -------
+    ndarray
+        Largest difference of A and H at the start and after every `EVERY` steps.
+    float
+        Change of A and H during training, the smaller one.
+    """
+    M, d, m, L, queries, B, N = draw
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(M, d, m)))
     U = np.linalg.qr(rng.normal(size=(d, M)))[0]
     V, K, Q = np.eye(d) + 0.2 * rng.normal(size=(3, d, d)) / np.sqrt(d)
     a = np.where(np.arange(m) % 2, -1.0, 1.0) / np.sqrt(m)
     full = oracle.FullWeights(rng.normal(size=(m, d)) / np.sqrt(m), V, K, Q, a)
     labels = np.where(np.arange(N) % 2, 1.0, -1.0)
-    kinds = np.sort(rng.integers(0, M, (N, L)), axis=1)
-    kinds[:, :2] = np.where(labels > 0.0, 0, 1)[:, None]
-    S = np.array([rng.permutation(L)[:asked] for _ in range(N)])
-    tokens = [(U[:, row], float(y), chosen) for row, y, chosen in zip(kinds, labels, S)]
-    counts = np.array([np.bincount(row, minlength=M) for row in kinds])
-    queried = np.array([np.bincount(row[one], minlength=M) for row, one in zip(kinds, S)])
+    patterns = np.sort(rng.integers(0, M, (N, L)), axis=1)
+    patterns[:, :2] = np.where(labels > 0.0, 0, 1)[:, None]
+    S = np.array([rng.permutation(L)[:queries] for _ in range(N)])
+    tokens = [(U[:, row], float(y), chosen) for row, y, chosen in zip(patterns, labels, S)]
+    counts = np.array([np.bincount(row, minlength=M) for row in patterns])
+    queried = np.array([np.bincount(row[index], minlength=M) for row, index in zip(patterns, S)])
     batches = rng.integers(0, N, (STEPS, B))
-    now = {"W_O": full.W_O, "V": full.W_V @ U, "K": full.W_K @ U, "Q": full.W_Q @ U}
-    first = _seen(full, U)
+    reduced = {"W_O": full.W_O, "V": full.W_V @ U, "K": full.W_K @ U, "Q": full.W_Q @ U}
+    first = _reduced_matrices(full, U)
     differences = [0.0]
     for begin in range(0, STEPS, EVERY):
         for batch in batches[begin : begin + EVERY]:
@@ -89,7 +107,7 @@ def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
         end = train_on_counts(
             counts,
             labels,
-            **now,
+            **reduced,
             a=a,
             steps=EVERY,
             learning_rate=RATES[0],
@@ -97,27 +115,27 @@ def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
             batches=batches[begin : begin + EVERY],
             queried=queried,
         )
-        now = {"W_O": end.W_O, "V": end.V, "K": end.K, "Q": end.Q}
-        found = _seen(full, U)
-        differences.append(max(np.abs(end.A - found[0]).max(), np.abs(end.H - found[1]).max()))
-    moved = min(float(np.abs(x - y).max()) for x, y in zip(found, first))
+        reduced = {"W_O": end.W_O, "V": end.V, "K": end.K, "Q": end.Q}
+        A, H = _reduced_matrices(full, U)
+        differences.append(max(np.abs(end.A - A).max(), np.abs(end.H - H).max()))
+    moved = min(float(np.abs(x - y).max()) for x, y in zip((A, H), first))
     return np.array(differences), moved
 
 
-def _seen(full: Any, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all that the network sees of full matrices on patterns: A and H."""
+def _reduced_matrices(full: Any, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return A = K^T Q and H = W_O V of full matrices on patterns U (d, M)."""
     return U.T @ full.W_K.T @ full.W_Q @ U, full.W_O @ full.W_V @ U
 
 
 def conserved_drift(eta: float, seed: int) -> np.ndarray:
-    """Return by how much the four quantities of the flow move until the flow time, (4,)."""
+    """Return the changes of the four conserved quantities up to the flow time, (4,)."""
     problem = ShallowProblem(neurons=20, xi=0.3)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(99,)))
     start = random_start(problem, rng, sigma=0.3, delta=0.3)
-    drawn = sample(problem, 20, rng)
+    samples = sample(problem, 20, rng)
     end = train_on_counts(
-        drawn.counts,
-        drawn.labels,
+        samples.counts,
+        samples.labels,
         **start,
         steps=round(TIME / eta),
         learning_rate=eta,
@@ -129,6 +147,46 @@ def conserved_drift(eta: float, seed: int) -> np.ndarray:
 
     before = quantities(*(start[name] for name in ("W_O", "V", "K", "Q")))
     return np.asarray(np.abs(quantities(end.W_O, end.V, end.K, end.Q) - before))
+
+
+_MARKERS = "osD^"
+_LABELS = (
+    r"$\mathrm{tr}\,S_K-\mathrm{tr}\,S_Q$",
+    r"$|S_K|^2+|S_Q|^2-2|A|^2$",
+    r"$\mathrm{tr}\,S_O-\mathrm{tr}\,S_V$",
+    r"$|S_O|^2+|S_V|^2-2|H|^2$",
+)
+
+
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the difference of each draw by step, and the drift by learning rate."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    for number, name in enumerate(data["draw"].values):
+        curve = data["difference"].isel(draw=number)
+        look = PROBLEM_STYLES[number] | {"linewidth": 1.2, "label": str(name)}
+        artists[str(name)] = left.plot(data["step"], curve.where(curve > 0.0), **look)[0]
+    left.axhline(data.attrs["tolerance"], **REFERENCE)
+    left.axhline(np.finfo(float).eps, **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
+    left.set(yscale="log", ylim=(1e-17, 1e-10), xlabel="step", ylabel=r"$|$counts $-$ tokens$|$")
+    left.set_xlim(0, float(data["step"][-1]))
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
+    eta = data["eta"].values
+    for number, (marker, label) in enumerate(zip(_MARKERS, _LABELS)):
+        drift = data["drift"].isel(quantity=number)
+        colour = PROBLEM_STYLES[number]["color"]
+        artists[label] = right.plot(eta, drift, marker, color=colour, label=label)[0]
+        right.plot(eta, float(drift[-1]) * eta / eta[-1], **(REFERENCE | {"color": colour}))
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"learning rate $\eta$",
+        ylabel="drift of conserved quantity",
+    )
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, ncols=2)
+    panel_letters((left, right))
+    return artists
 
 
 def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Figure:
@@ -148,12 +206,12 @@ def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Figure:
     )
     return report_figure(
         "li-reduction",
-        "SGD on counts against SGD on tokens, and what the flow conserves",
+        "SGD on counts against SGD on tokens, and conserved quantities of the flow",
         "(a) Largest difference of A = K^T Q and H = W_O V between SGD on counts and SGD with the "
-        "full matrices on tokens, the same batches, from random starts. Dashed: the tolerance; "
-        "dotted: the unit of rounding. (b) How far the quantities that the flow conserves have "
-        f"moved at flow time {TIME:g}, against the learning rate. Dashed: proportional to it.",
-        reduction.draw,
+        "full matrices on tokens, with the same batches, from random starts. Dashed: tolerance; "
+        "dotted: unit of rounding. (b) Changes of the conserved quantities of the flow at flow "
+        f"time {TIME:g}, against the learning rate. Dashed: proportional to it.",
+        draw_figure,
         data,
         (9.0, 4.4),
     )
@@ -173,7 +231,7 @@ DIFFERENCES = Table(
     index=("M", "d", "m"),
     columns={
         "difference": Column(f"largest difference over {STEPS} steps", atol=TOLERANCE),
-        "moved": Column("how far an entry of A or H moved"),
+        "moved": Column("change of A and H during training, the smaller one"),
     },
     strict={
         "SGD on counts is SGD on tokens": lambda t: t.difference <= TOLERANCE,
@@ -195,26 +253,27 @@ CLAIM = Claim(
     id="li-reduction",
     place="Section 2 (model), the equations of one layer of attention and ReLU neurons",
     statement=(
-        "Without token noise the network sees A = K^T Q and H = W_O V alone, and SGD on the hinge "
-        "loss closes on the pattern components of its matrices; its flow conserves the spectra of "
-        "diag(1, -1) Gamma in both Gram forms."
+        "Without token noise the network depends on A = K^T Q and H = W_O V alone, and SGD on the "
+        "hinge loss closes on the pattern components of its matrices; its flow conserves the "
+        "spectra of diag(1, -1) Gamma in both Gram forms."
     ),
     method=(
-        "A and H of SGD on counts against those of SGD on tokens with the full matrices, from "
-        "random starts with the same batches over 500 steps; the drift of four conserved "
-        "quantities at learning rates halved five times."
+        "A and H of SGD on counts are compared with A and H of SGD on tokens with the full "
+        "matrices, from random starts with the same batches over 500 steps. The drift of four "
+        "conserved quantities is measured at eight learning rates, each half of the previous one."
     ),
     criterion=(
-        "Exact statements, so rounding alone is allowed: a difference of at most 1e-11 over 500 "
-        "steps in every draw, each of which moves A and H by more than 0.1; and a drift of first "
-        "order in the rate: 2.0 +- 0.1 over that at half the rate, at the smallest pair."
+        "The statements are exact, so that only rounding is allowed: a difference of at most 1e-11 "
+        "over 500 steps in every draw, in which A and H change by more than 0.1. The drift must be "
+        "of first order in the rate: 2.0 +- 0.1 times the drift at half the rate, for the smallest "
+        "pair of rates."
     ),
     tables={"draws": DIFFERENCES, "conserved quantities": DRIFT},
     measure=measure,
     headline=headline,
     finding=(
-        "SGD on counts and on all tokens differ by at most {worst:.0e}; at half the rate the drift "
-        "is {ratio:g} times smaller, to within {off:.2g}."
+        "SGD on counts and on tokens differ by at most {worst:.0e}; at half the rate the drift is "
+        "{ratio:g} times smaller, to within {off:.2g}."
     ),
     tolerance=TOLERANCE,
     quick_note="two draws instead of five",

@@ -1,4 +1,4 @@
-"""Where attention ends over alpha_* and eta_KQ/eta, and how often in a wrong attractor."""
+"""Final attention over alpha_* and eta_KQ/eta, and frequency of wrong attractors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How attention concentrates: the slides' curve, plateaus, the rate, what is missing at the end."""
+"""Concentration of attention: the curve of the slides, plateaus, rate, and the final deficit."""
 
 from typing import Any
 

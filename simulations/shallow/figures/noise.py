@@ -1,4 +1,4 @@
-"""Samples that suffice along errors of the start and noise of the tokens, and test errors."""
+"""Sufficient numbers of samples along errors of the initial model and noise, and test errors."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import xarray
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
-from simulations.shallow.figures.iterations import pretty
+from simulations.shallow.figures import run_label
 
 _LABELS = {
     "sigma": r"error of $W_V\mu_j$, $\sigma$",
@@ -18,7 +18,7 @@ _LABELS = {
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw a panel for each of the three, and the test errors along tau."""
+    """Draw the sufficient number of samples along each of three norms, and the test errors."""
     panels = figure.subplots(2, 2).ravel()
     runs = [
         str(name).removeprefix("sigma ").removesuffix(" N")
@@ -47,8 +47,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _bars(ax: Any, data: xarray.Dataset, knob: str, name: str, part: str, number: int) -> Any:
-    """Draw values with their intervals beside each other; open triangles where they are beyond."""
-    value, low, high = (data[f"{name} {one}"].values for one in (part, "low", "high"))
+    """Draw values with intervals, shifted for each run; open triangles denote lower bounds."""
+    value, low, high = (data[f"{name} {column}"].values for column in (part, "low", "high"))
     x = data[knob].values
     x = x + 0.008 * (number - 1) * (x[-1] - x[0])
     known = np.ones(x.size, bool)
@@ -65,7 +65,7 @@ def _bars(ax: Any, data: xarray.Dataset, knob: str, name: str, part: str, number
         )
     error = np.maximum(np.stack([value - low, high - value]), 0.0)
     ax.errorbar(x[~known], value[~known], error[:, ~known], fmt="none", ecolor=colour, capsize=3)
-    label = pretty(name.split(" ", 1)[1])
+    label = run_label(name.split(" ", 1)[1])
     return ax.errorbar(
         x[known],
         value[known],

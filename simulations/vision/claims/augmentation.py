@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.effects import Effect, effect, verdict_of
-from simulations.reproduction.measured import measured_at, spread
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+import numpy as np
+import xarray
+
+from dynamics.locality import attention_locality, encoding_locality, similarity
+from simulations.figures import report_figure
+from simulations.reproduction import intervals
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import PARTS, CheckedTable, Column, Table, parts
 from simulations.vision.extra import needs_extra
+from simulations.vision.figures import augmented
 
 if TYPE_CHECKING:
-    import numpy as np
+    import pandas as pd
 
-    from simulations.vision.runs import Plan, Run
+    from simulations.vision.runs import Run, TrainingConfig
 
 VANILLA, POSITIONAL = "vanilla", "positional"
 SHIFTS, NONE, NOISE = "shifts", "none", "noise"
@@ -21,136 +28,86 @@ SHIFTS, NONE, NOISE = "shifts", "none", "noise"
 LEAST = 2.0
 #: Standard deviation of the noise on pixels, in units of that of the pixels.
 _NOISE = 0.35
-
-
-class Found(NamedTuple):
-    """What P shows in the runs of one model and augmentation, each entry (runs,).
-
-    ``z`` is that of the rank correlation with closeness, ``ring_z`` against the null that moves
-    patches in their rings only, ``precision_z`` that of the precision.
-    """
-
-    mantel: np.ndarray
-    z: np.ndarray
-    ring_z: np.ndarray
-    precision: np.ndarray
-    precision_z: np.ndarray
-    lift: np.ndarray
-    error: np.ndarray
-    loss: np.ndarray
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval at 95 % of the mean of ``z``."""
-        from simulations.reproduction.intervals import of_mean
-
-        return of_mean(self.z)
-
-    @property
-    def local(self) -> Effect:
-        """Whether P is local: the interval above 0; below `LEAST` it is not."""
-        return effect(*self.interval, none=0.0, least=LEAST)
+#: Runs by kind of attention and augmentation.
+Models = Mapping[tuple[str, str], Sequence["Run"]]
 
 
 @needs_extra
-def run(context: Context) -> Outcome:
-    """Train on digits with shifts, without, and with noise instead, and look at P."""
+def measure(context: Context) -> Measurement:
+    """Train on digits with shifts, without, and with noise instead, and measure how local P is."""
     from simulations.vision import runs
 
     count = 3 if context.quick else 5
-    plans = _plans(context)
-    trained = runs.trained(context, list(plans.values()), count)
-    models = {key: trained[plan] for key, plan in plans.items()}
-    found = {key: look(some) for key, some in models.items()}
-    measured = measured_at({}, ("runs", "runs of each", count))
-    for (kind, augmentation), one in found.items():
-        measured += measured_at(
-            {"model": kind, "augmentation": augmentation},
-            *spread("z", "z of the rank correlation of similarity and closeness",
-                    (float(one.z.mean()), *one.interval)),
-            ("mantel", "rank correlation, mean", float(one.mantel.mean())),
-            ("ring_z", "z against patches moved in their ring, mean", float(one.ring_z.mean())),
-            ("precision", "neighbours among the most similar encodings, mean",
-             float(one.precision.mean())),
-            ("precision_z", "z of it, mean", float(one.precision_z.mean())),
-            ("lift", "attention to a neighbour over attention to another, mean",
-             float(one.lift.mean())),
-            ("accuracy", "test accuracy, mean", float(1.0 - one.error.mean())),
-            ("training_loss", "training loss of the last 20 steps, mean", float(one.loss.mean())),
-        )  # fmt: skip
-    verdict, summary = judge(found)
-    return Outcome(
-        verdict, measured, 0.0, runs.parameters(list(plans.values()), count, context.seed),
-        summary, (_figure(models, found),),
-    )  # fmt: skip
+    configurations = _configurations(context)
+    trained = runs.trained(context, list(configurations.values()), count)
+    models = {key: trained[configuration] for key, configuration in configurations.items()}
+    rows = RUNS.frame(run_rows(models))
+    locality = LOCALITY.frame(locality_rows(rows))
+    with_shifts = locality.xs(SHIFTS, level="augmentation")
+    return Measurement(
+        {
+            "locality": locality,
+            "parts": parts(local(with_shifts), not_local(with_shifts)),
+            "runs": rows,
+        },
+        runs.parameters(list(configurations.values()), count, context.seed),
+        (_figure(models, rows, locality),),
+    )
 
 
-def look(some: Sequence[Run]) -> Found:
-    """Return what P and attention show in runs on the grid of 4 x 4 patches."""
-    import numpy as np
-
-    from dynamics.locality import attention_locality, encoding_locality
-
-    rows = []
-    for one in some:
-        anywhere = encoding_locality(one.encodings)
-        ring = encoding_locality(one.encodings, null="ring")
-        lift = attention_locality(one.attention, draws=1).lift
-        assert lift is not None
-        rows.append((
-            anywhere.mantel.value, anywhere.mantel.z, ring.mantel.z, anywhere.precision.value,
-            anywhere.precision.z, lift.value.mean(), one.error, one.losses[-20:].mean(),
-        ))  # fmt: skip
-    return Found(*np.array(rows, dtype=float).T)
-
-
-def judge(found: Mapping[tuple[str, str], Found]) -> tuple[Verdict, str]:
-    """Return HOLDS if P is local with and without shifts, a finding if with shifts only.
-
-    FAILS if it is not local with shifts either. Both kinds of attention are asked.
-    """
-    kinds = dict.fromkeys(kind for kind, _ in found)
-    verdict = verdict_of(found[kind, SHIFTS].local for kind in kinds)
-    if any(one.local is not Effect.SHOWN for one in found.values()) and verdict is Verdict.HOLDS:
-        verdict = Verdict.FINDING
-    parts = []
-    for kind in kinds:
-        cases = [key for key in found if key[0] == kind]
-        parts.append(f"{kind} {', '.join(_told(found[key], key[1]) for key in cases)}")
-    text = "z of the rank correlation of similar encodings and close patches on digits: "
-    return verdict, f"{text}{'; '.join(parts)}."
-
-
-def _told(one: Found, augmentation: str) -> str:
-    low, high = one.interval
-    accuracy = 1.0 - one.error.mean()
-    mean = f"{one.z.mean():.1f} ({low:.1f} to {high:.1f}; accuracy {accuracy:.3f})"
-    return f"{mean} with {_NAMES[augmentation]}"
-
-
-_NAMES = {SHIFTS: "shifts of a pixel", NONE: "no augmentation", NOISE: "noise instead"}
-
-
-def _plans(context: Context) -> dict[tuple[str, str], Plan]:
+def _configurations(context: Context) -> dict[tuple[str, str], TrainingConfig]:
     from simulations.vision.runs import digits
 
-    steps = 150 if context.quick else 1200 if context.thorough else 500
-    plans: dict[tuple[str, str], Plan] = {}
+    steps = context.choose(quick=150, full=500, thorough=1200)
+    configurations = {}
     for name, kind in ((VANILLA, "content"), (POSITIONAL, "position")):
-        plans[name, SHIFTS] = digits(kind, steps, 1)
-        plans[name, NONE] = digits(kind, steps, 0)
+        configurations[name, SHIFTS] = digits(kind, steps, 1)
+        configurations[name, NONE] = digits(kind, steps, 0)
         if context.thorough or (name == VANILLA and not context.quick):
-            plans[name, NOISE] = digits(kind, steps, 0, _NOISE)
-    return plans
+            configurations[name, NOISE] = digits(kind, steps, 0, _NOISE)
+    return configurations
 
 
-def _figure(
-    models: Mapping[tuple[str, str], Sequence[Run]], found: Mapping[tuple[str, str], Found]
-) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.vision.data_of_figures import augmented
-    from simulations.vision.figures import augmented as drawn
+def run_rows(models: Models) -> Iterator[dict[str, Any]]:
+    """Yield the locality of P and of the attention in each run, on the grid of 4 x 4 patches."""
+    for (kind, augmentation), runs in models.items():
+        for number, run in enumerate(runs, start=1):
+            anywhere = encoding_locality(run.encodings)
+            lift = attention_locality(run.attention, draws=1).lift
+            assert lift is not None
+            yield {
+                "model": kind,
+                "augmentation": augmentation,
+                "run": number,
+                "z": float(anywhere.mantel.z),
+                "mantel": float(anywhere.mantel.value),
+                "ring_z": float(encoding_locality(run.encodings, null="ring").mantel.z),
+                "precision": float(anywhere.precision.value),
+                "precision_z": float(anywhere.precision.z),
+                "lift": float(lift.value.mean()),
+                "accuracy": 1.0 - run.error,
+                "training_loss": float(run.losses[-20:].mean()),
+            }
 
+
+def locality_rows(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the mean z and its interval for each kind of attention and augmentation."""
+    for (kind, augmentation), rows in runs.groupby(["model", "augmentation"], sort=False):
+        cells = intervals.cells("mean_z", intervals.mean_of(rows.z.to_numpy()))
+        yield {"model": kind, "augmentation": augmentation, **cells}
+
+
+def local(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return whether P is local: the interval of z lies above 0."""
+    return t.mean_z_low > 0.0
+
+
+def not_local(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return whether P is not local: the interval of z ends below `LEAST`."""
+    return ~local(t) & (t.mean_z_high < LEAST)
+
+
+def _figure(models: Models, runs: pd.DataFrame, locality: pd.DataFrame) -> Figure:
     return report_figure(
         "augmentation-makes-locality",
         "Locality of P on digits comes from shifted images",
@@ -159,24 +116,69 @@ def _figure(
         "of patches put anywhere. (b, c) Mean cosines over the runs, vanilla attention, for each "
         "of the 4 x 4 patches a tile with all others, trained with shifts of up to one pixel and "
         "without augmentation.",
-        drawn.draw,
-        augmented(models, {key: one.z for key, one in found.items()},
-                  {key: one.interval for key, one in found.items()}),
+        augmented.draw,
+        to_dataset(models, runs, locality),
         (10.0, 4.0),
-    )  # fmt: skip
+    )
 
 
-def _finding(outcome: Outcome) -> str:
-    shifted, without = (
-        " and ".join(
-            f"{outcome.number('z_low', model=kind, augmentation=name):.1f} to "
-            f"{outcome.number('z_high', model=kind, augmentation=name):.1f}"
+def to_dataset(models: Models, runs: pd.DataFrame, locality: pd.DataFrame) -> xarray.Dataset:
+    """Return z (case, run), its interval (case, 2), and mean cosines (case, patch, other)."""
+    cosines = [
+        np.mean([similarity(run.encodings) for run in runs], axis=0) for runs in models.values()
+    ]
+    return xarray.Dataset(
+        {
+            "z": (
+                ("case", "run"),
+                [runs.z.xs(key, level=("model", "augmentation")) for key in models],
+            ),
+            "interval": (
+                ("case", "end"),
+                [locality.loc[key, ["mean_z_low", "mean_z_high"]].to_list() for key in models],
+            ),
+            "cosine": (("case", "patch", "other"), cosines),
+            "kind": ("case", [kind for kind, _ in models]),
+            "augmentation": ("case", [augmentation for _, augmentation in models]),
+        }
+    )
+
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence: intervals of z, vanilla and positional."""
+    data = tables["locality"].data
+    return {
+        name: " and ".join(
+            f"{data.mean_z_low[kind, name]:.1f} to {data.mean_z_high[kind, name]:.1f}"
             for kind in (VANILLA, POSITIONAL)
         )
         for name in (SHIFTS, NONE)
-    )
-    return f"z of P (95 %; vanilla, positional): {shifted} on shifted digits, {without} without."
+    }
 
+
+LOCALITY = Table(
+    index=("model", "augmentation"),
+    columns=intervals.columns(
+        "mean_z", "z of the rank correlation of similarity and closeness", rtol=math.inf
+    ),
+    predicates={"P is local": local},
+)
+RUNS = Table(
+    index=("model", "augmentation", "run"),
+    columns={
+        name: Column(label, rtol=math.inf)
+        for name, label in {
+            "z": "z of the rank correlation of similarity and closeness",
+            "mantel": "rank correlation of similarity and closeness",
+            "ring_z": "z against patches moved in their ring",
+            "precision": "neighbours among the most similar encodings",
+            "precision_z": "z of the precision",
+            "lift": "attention to a neighbour over attention to another",
+            "accuracy": "test accuracy",
+            "training_loss": "training loss of the last 20 steps",
+        }.items()
+    },
+)
 
 CLAIM = Claim(
     id="augmentation-makes-locality",
@@ -198,9 +200,10 @@ CLAIM = Claim(
         "attention: the statement makes no reservation. FAILS if it is not local with shifts for "
         "either. Otherwise a finding. Five runs, each with its own split."
     ),
-    headline=Headline("z", {"model": VANILLA, "augmentation": SHIFTS}),
-    finding=_finding,
-    run=run,
+    tables={"locality": LOCALITY, "parts": PARTS, "runs": RUNS},
+    measure=measure,
+    headline=headline,
+    finding=("z of P (95 %; vanilla, positional): {shifts} on shifted digits, {none} without."),
     quick_note="150 steps instead of 500, three runs, no noise",
     thorough_note="1,200 steps instead of 500, and noise for positional attention too",
     amended=(

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+import numpy as np
+import xarray
+
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.vision.extra import needs_extra
+from simulations.vision.figures import permuted
+from simulations.vision.measures import encodings_dataset
+from simulations.vision.patches import fold, unfold
 
 if TYPE_CHECKING:
-    import numpy as np
+    import pandas as pd
 
-    from simulations.vision.runs import Plan, Run
+    from simulations.vision.runs import Run, TrainingConfig
 
 #: Largest difference of two runs in double precision that counts as none.
 TOLERANCE = 1e-14
@@ -20,184 +28,103 @@ TOLERANCE = 1e-14
 COMPARED = 30
 #: Largest p that counts as local, and mean |z| that counts as not local.
 LOCAL, CALM = 0.005, 2.0
-
-
-class Found(NamedTuple):
-    """What the three statements come to.
-
-    ``deviation`` of ViTs in double precision with P(0) permuted along, ``apart`` without; errors
-    (runs,) of ViT and CNN by cell, 0 where nothing is permuted; p and z of the precision of P
-    (runs,) in the order of the image and in the order shown; ``blind`` the error of the mean of
-    the visible pixels.
-    """
-
-    deviation: float
-    apart: float
-    vit: Mapping[int, np.ndarray]
-    cnn: Mapping[int, np.ndarray]
-    p: np.ndarray
-    shuffled_z: np.ndarray
-    blind: float
-
-    @property
-    def smallest(self) -> int:
-        """The smallest cell that is permuted."""
-        return min(cell for cell in self.cnn if cell)
-
-    @property
-    def collapses(self) -> bool:
-        """Whether the CNN with the smallest cells does no better than the mean, in every run."""
-        return bool((self.cnn[self.smallest] >= 0.95 * self.blind).all())
-
-    @property
-    def follows(self) -> bool:
-        """Whether P is local in every run once un-shuffled, and not before."""
-        return bool((self.p <= LOCAL).all() and abs(self.shuffled_z.mean()) < CALM)
+#: The CNN on permuted cells of ``SMALLEST`` pixels must do no better than this part of the error
+#: of the mean of the visible pixels.
+SMALLEST, WORSE = 2, 0.95
+VIT, CNN = "positional ViT", "CNN"
 
 
 @needs_extra
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Train on permuted photographs, and compare runs in double precision."""
     from simulations.vision import runs
 
     count = 2 if context.quick else 5
-    vits, cnns = _plans(context)
-    trained = runs.trained(context, [*vits.values(), *cnns.values()], count)
-    deviation, apart = _in_double(context)
-    found = look(
-        {cell: trained[plan] for cell, plan in vits.items()},
-        {cell: trained[plan] for cell, plan in cnns.items()},
-        deviation, apart, runs.mean_of_visible(context.seed),
-    )  # fmt: skip
-    measured = measured_at(
-        {},
-        ("runs", "runs of each", count),
-        ("deviation", "largest difference of losses and of P, ViT, P(0) permuted along", deviation),
-        ("apart", "largest difference of losses, P(0) not permuted along", apart),
-        ("visible_mean", "error of the mean of the visible pixels", found.blind),
-        ("largest_p", "largest p of the precision of un-shuffled P", float(found.p.max())),
-        ("shuffled_z", "z of the precision of P in the order shown, mean",
-         float(found.shuffled_z.mean())),
-    )  # fmt: skip
-    for name, errors in (("positional ViT", found.vit), ("CNN", found.cnn)):
-        for cell, error in errors.items():
-            at = {"model": name, "cell": cell or "not permuted"}
-            measured += measured_at(
-                at,
-                ("test_error", "squared error on masked pixels, mean", float(error.mean())),
-                ("least_error", "the same, lowest run", float(error.min())),
-                ("largest_error", "the same, highest run", float(error.max())),
-            )
-    verdict, summary = judge(found)
-    plans = [*vits.values(), *cnns.values()]
-    figure = _figure(context, trained, vits, cnns, found)
-    return Outcome(verdict, measured, TOLERANCE, runs.parameters(plans, count, context.seed),
-                   summary, (figure,))  # fmt: skip
-
-
-def look(
-    vits: Mapping[int, Sequence[Run]], cnns: Mapping[int, Sequence[Run]],
-    deviation: float, apart: float, blind: float,
-) -> Found:  # fmt: skip
-    """Return what runs by cell show."""
-    import numpy as np
-
-    from dynamics.locality import encoding_locality
-
-    some = vits[min(cell for cell in vits if cell)]
-    back = [encoding_locality(one.encodings).precision for one in some]
-    shown = [encoding_locality(one.encodings[one.order]).precision for one in some]
-    vit, cnn = (
-        {cell: np.array([one.error for one in runs]) for cell, runs in by_cell.items()}
-        for by_cell in (vits, cnns)
-    )
-    p = np.array([float(one.p) for one in back])
-    shuffled_z = np.array([float(one.z) for one in shown])
-    return Found(deviation, apart, vit, cnn, p, shuffled_z, blind)
-
-
-def judge(found: Found) -> tuple[Verdict, str]:
-    """Return HOLDS if ViTs are equivariant, the CNN collapses and association follows.
-
-    FAILS if ViTs are not equivariant.
-    """
-    cell = found.smallest
-    plain, moved = found.vit[0].mean(), found.vit[cell].mean()
-    verdict = Verdict.HOLDS if found.collapses and found.follows else Verdict.FINDING
-    if not found.deviation <= TOLERANCE:
-        verdict = Verdict.FAILS
-    return verdict, (
-        f"Permuted patches give the same run of a ViT to {found.deviation:.1g} ({COMPARED} steps "
-        f"in double precision, P(0) permuted along; {found.apart:.1g} if not): an identity of the "
-        f"architecture, so that this checks the code; with a start of its own its mean error in "
-        f"these runs is {moved:.3f} (cells of {cell} pixels) against {plain:.3f}; the CNN goes "
-        f"from {_range(found.cnn[0])} over runs to {_range(found.cnn[cell])}, where the mean of "
-        f"the visible pixels has {found.blind:.3f}; un-shuffled P is local in "
-        f"{(found.p <= LOCAL).sum()} of {found.p.size} runs, in the order shown it is not (mean z "
-        f"{found.shuffled_z.mean():.1f})."
+    by_model = _configurations(context)
+    configurations = [entry for by_cell in by_model.values() for entry in by_cell.values()]
+    trained = runs.trained(context, configurations, count)
+    models = {
+        model: {cell: trained[entry] for cell, entry in by_cell.items()}
+        for model, by_cell in by_model.items()
+    }
+    visible_mean = runs.mean_of_visible(context.seed)
+    locality = LOCALITY.frame(locality_rows(models[VIT][SMALLEST]))
+    pictures = runs.image_set("photographs", context.seed, 0).test.pixels
+    return Measurement(
+        {
+            "equivariance": EQUIVARIANCE.frame(_in_double_precision(context)),
+            "errors": ERRORS.frame(error_rows(models, visible_mean)),
+            "locality": locality,
+            "order shown": ORDER_SHOWN.frame([{"mean_shown_z": locality.shown_z.mean()}]),
+        },
+        runs.parameters(configurations, count, context.seed),
+        (_figure(models, visible_mean, pictures),),
     )
 
 
-def _range(errors: np.ndarray) -> str:
-    return f"{errors.min():.3f} to {errors.max():.3f}"
+def _configurations(context: Context) -> dict[str, dict[int, TrainingConfig]]:
+    """Return the configurations of ViT and CNN by cell, 0 where nothing is permuted."""
+    from simulations.vision import runs
+
+    steps = context.choose(quick=150, full=runs.STEPS_ON_PHOTOGRAPHS, thorough=1500)
+    cnn_steps = context.choose(quick=100, full=runs.STEPS_OF_CNN, thorough=600)
+    cells = context.choose(quick=(0, 2), full=(0, 2, 4), thorough=(0, 2, 4, 8))
+
+    def configuration(kind: str, steps: int, cell: int) -> TrainingConfig:
+        return runs.photographs(kind, steps, runs.CELLS if cell else runs.IMAGE, cell)
+
+    return {
+        VIT: {cell: configuration("position", steps, cell) for cell in (0, SMALLEST)},
+        CNN: {cell: configuration("cnn", cnn_steps, cell) for cell in cells},
+    }
 
 
-def _plans(context: Context) -> tuple[dict[int, Plan], dict[int, Plan]]:
-    """Return the plans of ViT and CNN by cell, 0 where nothing is permuted."""
-    from simulations.vision.runs import (
-        CELLS,
-        IMAGE,
-        STEPS_OF_CNN,
-        STEPS_ON_PHOTOGRAPHS,
-        photographs,
-    )
-
-    steps = 150 if context.quick else 1500 if context.thorough else STEPS_ON_PHOTOGRAPHS
-    of_cnn = 100 if context.quick else 600 if context.thorough else STEPS_OF_CNN
-    cells = (0, 2) if context.quick else (0, 2, 4, 8) if context.thorough else (0, 2, 4)
-
-    def plan(kind: str, steps: int, cell: int) -> Plan:
-        return photographs(kind, steps, CELLS if cell else IMAGE, cell)
-
-    vits = {cell: plan("position", steps, cell) for cell in (0, 2)}
-    return vits, {cell: plan("cnn", of_cnn, cell) for cell in cells}
-
-
-def _in_double(context: Context) -> tuple[float, float]:
-    """Return how far runs on permuted patches are apart, with P(0) moved along and without."""
-    import numpy as np
-
-    from simulations.vision.equivariance import deviation
+def _in_double_precision(context: Context) -> Iterator[dict[str, Any]]:
+    """Yield the difference between runs on images and on permuted patches, by attention."""
     from simulations.vision.models import Model
     from simulations.vision.runs import image_set
     from simulations.vision.tasks import Settings
+    from simulations.vision.training import permutation_deviation
 
     images = image_set("photographs", context.seed, 0)
     settings = Settings(steps=COMPARED, batch=16)
     order = np.random.default_rng(context.seed).permutation(64)
-    along: list[float] = []
-    apart: list[float] = []
-    for kind in ("content", "position"):
+    for name, kind in (("vanilla", "content"), ("positional", "position")):
         model = Model(kind, width=16, depth=1, hidden=16)
-        along += deviation(images, model, settings, order, seed=context.seed)
-        other = deviation(images, model, settings, order, seed=context.seed, moved=False)
-        apart.append(other.loss)
-    return max(along), min(apart)
+        arguments = (images, model, settings, order, context.seed)
+        yield {
+            "attention": name,
+            "deviation": max(permutation_deviation(*arguments)),
+            "apart": permutation_deviation(*arguments, permute_encodings=False)[0],
+        }
+
+
+def error_rows(
+    models: Mapping[str, Mapping[int, Sequence[Run]]], visible_mean: float
+) -> Iterator[dict[str, Any]]:
+    """Yield the error of each run."""
+    for model, by_cell in models.items():
+        for cell, runs in by_cell.items():
+            for number, run in enumerate(runs, start=1):
+                row = {"model": model, "cell": cell, "run": number, "test_error": run.error}
+                yield row | {"visible_mean": visible_mean}
+
+
+def locality_rows(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """Yield the locality of P with the permutation undone and in the order shown."""
+    from dynamics.locality import encoding_locality
+
+    for number, run in enumerate(runs, start=1):
+        yield {
+            "run": number,
+            "p": float(encoding_locality(run.encodings).precision.p),
+            "shown_z": float(encoding_locality(run.encodings[run.order]).precision.z),
+        }
 
 
 def _figure(
-    context: Context,
-    trained: Mapping[Plan, Sequence[Run]],
-    vits: Mapping[int, Plan],
-    cnns: Mapping[int, Plan],
-    found: Found,
+    models: Mapping[str, Mapping[int, Sequence[Run]]], visible_mean: float, pictures: np.ndarray
 ) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.vision.data_of_figures import permuted
-    from simulations.vision.figures import permuted as drawn
-    from simulations.vision.runs import image_set
-
-    picture = image_set("photographs", context.seed, 0).test.pixels
     return report_figure(
         "figure-5",
         "Figure 5 on masked photographs: permuted patches",
@@ -207,23 +134,116 @@ def _figure(
         "along it is the same run at any. (b) A crop, and the same with cells of 2 and of 4 pixels "
         "permuted. (c) Cosines of the encodings of three patches with all others after training on "
         "permuted patches (cells of 2 pixels, first run): in the order shown, and below with the "
-        "permutation undone. (d) The same encodings along their two principal directions, joined "
-        "as the patches are in the image before it is permuted.",
-        drawn.draw,
-        permuted({cell: trained[plan] for cell, plan in vits.items()}, found.cnn, found.blind,
-                 picture),
+        "permutation undone. (d) The same encodings along their two principal directions, "
+        "neighbours in the image before it is permuted joined.",
+        permuted.draw,
+        to_dataset(models, visible_mean, pictures),
         (11.0, 4.3),
-    )  # fmt: skip
-
-
-def _finding(outcome: Outcome) -> str:
-    ends = zip(*(outcome.values(f"{end}_error", model="CNN") for end in ("least", "largest")))
-    plain, moved, *_ = (f"{least:.2f} to {largest:.2f}" for least, largest in ends)
-    return (
-        f"CNN error {plain} over runs, {moved} on permuted patches; a ViT's stays, an identity "
-        "of its architecture."
     )
 
+
+def to_dataset(
+    models: Mapping[str, Mapping[int, Sequence[Run]]], visible_mean: float, pictures: np.ndarray
+) -> xarray.Dataset:
+    """Return errors by cell (0: not permuted), a crop and its permutations, and P in both orders.
+
+    ``pictures`` are test crops (N, height, width, 1).
+    """
+    run = models[VIT][SMALLEST][0]
+    crop = max(pictures[:200], key=_detail)[..., 0]
+    shown = [crop, *(_permuted_picture(crop, cell) for cell in (2, 4))]
+    errors = {
+        name: (
+            (f"{name}_cell", "run"),
+            [[run.error for run in runs] for runs in models[model].values()],
+        )
+        for name, model in (("vit", VIT), ("cnn", CNN))
+    }
+    encodings = {"image": run.encodings, "shown": run.encodings[run.order]}
+    variables: dict[str, Any] = {
+        **errors,
+        "picture": (("picture_cell", "row", "column"), shown),
+        "place": ("patch", np.argsort(run.order)),
+    }
+    return (
+        encodings_dataset(encodings)
+        .assign(variables)
+        .assign_coords(
+            vit_cell=list(models[VIT]), cnn_cell=list(models[CNN]), picture_cell=[0, 2, 4]
+        )
+        .assign_attrs(blind=visible_mean)
+    )
+
+
+def _detail(crop: np.ndarray) -> float:
+    """Return how much the four quarters of a crop differ within and among themselves."""
+    quarters = unfold(crop[None], crop.shape[0] // 4)[0]
+    return float(min(quarters.std(axis=1).mean(), quarters.mean(axis=1).std()))
+
+
+def _permuted_picture(crop: np.ndarray, cell: int) -> np.ndarray:
+    """Return a crop with its cells in another order."""
+    grid = crop.shape[0] // cell, crop.shape[1] // cell
+    order = np.random.default_rng(0).permutation(grid[0] * grid[1])
+    return np.asarray(fold(unfold(crop[None, ..., None], cell)[:, order], grid, cell)[0, ..., 0])
+
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    errors = tables["errors"].data.test_error
+    return {
+        "plain": _range(errors, 0),
+        "permuted": _range(errors, SMALLEST),
+        "deviation": tables["equivariance"].data.deviation.max(),
+    }
+
+
+def _range(errors: pd.Series[float], cell: int) -> str:
+    """Return the least and greatest error of the CNN over runs."""
+    runs = errors.xs((CNN, cell), level=("model", "cell"))
+    return f"{runs.min():.2f} to {runs.max():.2f}"
+
+
+EQUIVARIANCE = Table(
+    index=("attention",),
+    columns={
+        "deviation": Column(
+            "largest difference of losses and of P, P(0) permuted along", atol=TOLERANCE
+        ),
+        "apart": Column("largest difference of losses, P(0) not permuted along", rtol=math.inf),
+    },
+    strict={"permuted patches give the same run of a ViT": lambda t: t.deviation <= TOLERANCE},
+)
+ERRORS = Table(
+    index=("model", "cell", "run"),
+    columns={
+        "test_error": Column("squared error on masked pixels", rtol=math.inf),
+        "visible_mean": Column("error of the mean of the visible pixels"),
+    },
+    predicates={
+        "the CNN on permuted cells is within 5 % of the mean of the visible pixels": lambda t: (
+            t.test_error >= WORSE * t.visible_mean
+        ),
+    },
+    judged=lambda t: (
+        (t.index.get_level_values("model") == CNN) & (t.index.get_level_values("cell") == SMALLEST)
+    ),
+)
+LOCALITY = Table(
+    index=("run",),
+    columns={
+        "p": Column("p of the precision of P, permutation undone", rtol=math.inf),
+        "shown_z": Column("z of the precision of P in the order shown", rtol=math.inf),
+    },
+    predicates={"P is local with the permutation undone": lambda t: t.p <= LOCAL},
+)
+ORDER_SHOWN = Table(
+    index=(),
+    columns={
+        "mean_shown_z": Column("z of the precision of P in the order shown, mean", rtol=math.inf)
+    },
+    predicates={"P is not local in the order shown": lambda t: t.mean_shown_z.abs() < CALM},
+)
 
 CLAIM = Claim(
     id="figure-5",
@@ -247,9 +267,19 @@ CLAIM = Claim(
         "not in the order shown (mean |z| < 2). FAILS if (a) does not hold for the ViT. Otherwise "
         "a finding. Five runs."
     ),
-    headline=Headline("deviation"),
-    finding=_finding,
-    run=run,
+    tables={
+        "equivariance": EQUIVARIANCE,
+        "errors": ERRORS,
+        "locality": LOCALITY,
+        "order shown": ORDER_SHOWN,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        "CNN error {plain} over runs, {permuted} on permuted patches; runs of a ViT on permuted "
+        "patches differ by {deviation:.0e}."
+    ),
+    tolerance=TOLERANCE,
     quick_note="150 and 100 steps instead of 400 and 120, two runs, cells of 2 pixels only",
     thorough_note="1,500 and 600 steps instead of 400 and 120, cells of 8 pixels too",
     assumptions=(

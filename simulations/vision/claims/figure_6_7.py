@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.effects import NOTHING
-from simulations.reproduction.measured import measured_at, spread
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+import numpy as np
+import xarray
+
+from simulations.figures import report_figure
+from simulations.reproduction import intervals
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import PARTS, CheckedTable, Column, Table, parts
 from simulations.vision.extra import needs_extra
+from simulations.vision.figures import compared
 
 if TYPE_CHECKING:
-    import numpy as np
+    import pandas as pd
 
     from simulations.vision.runs import Run
 
@@ -20,118 +26,65 @@ if TYPE_CHECKING:
 #: difference of accuracies; the squared error on masked pixels has no margin of its own and gets
 #: the same.
 TOLERANCE = 0.03
-
-
-class Compared(NamedTuple):
-    """Errors (runs,) of positional and vanilla attention on one data set.
-
-    ``cost`` is the processor time of a step of vanilla attention over one of positional attention.
-    """
-
-    positional: np.ndarray
-    vanilla: np.ndarray
-    cost: float
-
-    @property
-    def difference(self) -> np.ndarray:
-        """Positional minus vanilla, run by run: above 0 where vanilla attention leads."""
-        return self.positional - self.vanilla
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the mean difference."""
-        from simulations.reproduction.intervals import of_mean
-
-        return of_mean(self.difference)
-
-    @property
-    def leads(self) -> str:
-        """Which one leads by more than chance."""
-        low, high = self.interval
-        return "positional" if high < 0.0 else "vanilla" if low > 0.0 else "neither"
-
-    @property
-    def competes(self) -> bool:
-        """Whether positional attention is not behind by more than the tolerance."""
-        return self.interval[1] <= TOLERANCE
+#: Steps of the running mean of training losses.
+_WINDOW = 20
+#: Runs of positional and of vanilla attention.
+Pair = tuple[Sequence["Run"], Sequence["Run"]]
 
 
 @needs_extra
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Train both kinds of attention, each at its own rate, and compare their errors."""
     from simulations.vision import runs
 
     count = 3 if context.quick else 5
-    plans = runs.plans_of_comparison(context.quick, context.thorough)
-    both = [plan for pair in plans.values() for plan in pair]
+    configurations = runs.configurations_of_comparison(context)
+    both = [entry for pair in configurations.values() for entry in pair]
     trained = runs.trained(context, both, count)
-    models = {name: (trained[first], trained[other]) for name, (first, other) in plans.items()}
-    found = {name: look(*pair) for name, pair in models.items()}
-    measured = measured_at({}, ("runs", "runs of each", count))
-    steps_of = {name: first.settings.steps for name, (first, _) in plans.items()}
-    for name, one in found.items():
-        measured += measured_at(
-            {"data": name, "steps": steps_of[name]},
-            ("positional", "test error of positional attention, mean",
-             float(one.positional.mean())),
-            ("vanilla", "test error of vanilla attention, mean", float(one.vanilla.mean())),
-            *spread("difference", "positional minus vanilla, mean over runs",
-                    (float(one.difference.mean()), *one.interval)),
-            ("leads", "which leads, its interval without 0", one.leads),
-            ("cost", "processor time of a step, vanilla over positional", one.cost),
-        )  # fmt: skip
-    verdict, summary = judge(found, steps_of)
-    return Outcome(
-        verdict, measured, TOLERANCE, runs.parameters(both, count, context.seed), summary,
-        (_figure(models, found),),
-    )  # fmt: skip
-
-
-def look(positional: Sequence[Run], vanilla: Sequence[Run]) -> Compared:
-    """Return the errors of both and the ratio of their costs."""
-    import numpy as np
-
-    cost = np.median([one.seconds for one in vanilla]) / np.median(
-        [one.seconds for one in positional]
-    )
-    first, other = (np.array([one.error for one in some]) for some in (positional, vanilla))
-    return Compared(first, other, float(cost))
-
-
-def judge(found: Mapping[str, Compared], steps: Mapping[str, int]) -> tuple[Verdict, str]:
-    """Return HOLDS if positional attention competes everywhere, FAILS if nowhere.
-
-    ``steps`` are those of each data set, which the sentence tells.
-    """
-    if not found:
-        return NOTHING
-    competes = [one.competes for one in found.values()]
-    verdict = (
-        Verdict.HOLDS if all(competes) else Verdict.FINDING if any(competes) else Verdict.FAILS
-    )
-    parts = []
-    for name, one in found.items():
-        low, high = one.interval
-        parts.append(
-            f"{name} ({steps[name]} steps): {one.positional.mean():.3f} against "
-            f"{one.vanilla.mean():.3f} (difference {low:.3f} to {high:.3f}, {one.leads} leads)"
-        )
-    costs = [one.cost for one in found.values()]
-    return verdict, (
-        "Test error of positional against vanilla attention: "
-        f"{'; '.join(parts)}; the margin of {TOLERANCE:g} is a difference of accuracies on "
-        "ImageNet, applied to the squared error of pixels as it stands; a step of vanilla "
-        f"attention costs {min(costs):.1f} to {max(costs):.1f} times as much."
+    models = {
+        name: (trained[first], trained[other]) for name, (first, other) in configurations.items()
+    }
+    rows = DATA_SETS.frame(data_rows(models))
+    competes = _competes(rows)
+    return Measurement(
+        {
+            "data sets": rows,
+            "parts": parts(competes, ~competes),
+            "runs": RUNS.frame(run_rows(models)),
+        },
+        runs.parameters(both, count, context.seed),
+        (_figure(models, rows),),
     )
 
 
-def _figure(
-    models: Mapping[str, tuple[Sequence[Run], Sequence[Run]]], found: Mapping[str, Compared]
-) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.vision.data_of_figures import compared
-    from simulations.vision.figures import compared as drawn
+def run_rows(models: Mapping[str, Pair]) -> Iterator[dict[str, Any]]:
+    """Yield the errors of both kinds of attention in each run."""
+    for name, pair in models.items():
+        for number, (positional, vanilla) in enumerate(zip(*pair), start=1):
+            yield {
+                "data": name,
+                "run": number,
+                "positional_error": positional.error,
+                "vanilla_error": vanilla.error,
+            }
 
+
+def data_rows(models: Mapping[str, Pair]) -> Iterator[dict[str, Any]]:
+    """Yield mean errors, their paired difference and the ratio of costs on each data set."""
+    for name, pair in models.items():
+        positional, vanilla = (np.array([run.error for run in runs]) for runs in pair)
+        fast, slow = (float(np.median([run.seconds for run in runs])) for runs in pair)
+        yield {
+            "data": name,
+            "steps": pair[0][0].losses.size,
+            "positional": positional.mean(),
+            "vanilla": vanilla.mean(),
+            **intervals.cells("difference", intervals.mean_of(positional - vanilla)),
+            "cost": slow / fast,
+        }
+
+
+def _figure(models: Mapping[str, Pair], rows: pd.DataFrame) -> Figure:
     return report_figure(
         "figure-6-7",
         "Figures 6 and 7: positional against vanilla attention",
@@ -139,19 +92,68 @@ def _figure(
         "the range over runs. Below: test error of every run (dots), mean and 95 % interval; the "
         "ratio is the processor time of a step of vanilla attention over one of positional "
         "attention. Both models have the same width, depth, heads and images, each its own rate.",
-        drawn.draw,
-        compared(models, {name: one.cost for name, one in found.items()}),
+        compared.draw,
+        to_dataset(models, rows.cost.to_dict()),
         (11.0, 5.2),
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    behind = outcome.values("difference_high")
-    return (
-        f"At most {max(behind):.3f} behind on {len(behind)} data sets (95 %); the margin, "
-        f"{TOLERANCE:g}, is ImageNet's in accuracy, for pixels too."
+def to_dataset(models: Mapping[str, Pair], cost: Mapping[str, float]) -> xarray.Dataset:
+    """Return errors (data, kind, run) and losses (data, kind, run, step), NaN beyond the last."""
+    sizes = [run.losses.size for pair in models.values() for runs in pair for run in runs]
+    window, longest = min(_WINDOW, *sizes), max(sizes)
+    errors = np.array([[[run.error for run in runs] for runs in pair] for pair in models.values()])
+    losses = np.full((*errors.shape, longest - window + 1), np.nan)
+    kernel = np.full(window, 1.0 / window)
+    for row, pair in enumerate(models.values()):
+        for column, runs in enumerate(pair):
+            for number, run in enumerate(runs):
+                smooth = np.convolve(run.losses, kernel, mode="valid")
+                losses[row, column, number, : smooth.size] = smooth
+    ends = [[intervals.of_mean(some) for some in pair] for pair in errors]
+    return xarray.Dataset(
+        {
+            "error": (("data", "kind", "run"), errors),
+            "interval": (("data", "kind", "end"), ends),
+            "loss": (("data", "kind", "run", "step"), losses),
+            "cost": ("data", [cost[name] for name in models]),
+        },
+        coords={
+            "data": list(models),
+            "kind": ["positional", "vanilla"],
+            "step": np.arange(window, longest + 1),
+        },
     )
 
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    rows = tables["data sets"].data
+    return {"behind": rows.difference_high.max(), "sets": len(rows), "margin": TOLERANCE}
+
+
+def _competes(t: pd.DataFrame) -> pd.Series[bool]:
+    return t.difference_high <= TOLERANCE
+
+
+DATA_SETS = Table(
+    index=("data",),
+    columns={
+        "steps": Column("steps"),
+        "positional": Column("test error of positional attention, mean", rtol=math.inf),
+        "vanilla": Column("test error of vanilla attention, mean", rtol=math.inf),
+        **intervals.columns("difference", "positional minus vanilla", rtol=math.inf),
+        "cost": Column("processor time of a step, vanilla over positional", rtol=math.inf),
+    },
+    predicates={"positional attention is at most 0.03 behind": _competes},
+)
+RUNS = Table(
+    index=("data", "run"),
+    columns={
+        f"{kind}_error": Column(f"test error of {kind} attention", rtol=math.inf)
+        for kind in ("positional", "vanilla")
+    },
+)
 
 CLAIM = Claim(
     id="figure-6-7",
@@ -168,12 +170,17 @@ CLAIM = Claim(
         "6 (68.9 % against 71.9 %) where the paper says that it competes. That is a difference of "
         "accuracies; for masked pixels, whose squared error is in units of their variance, the "
         "paper gives no margin and the same .03 is used. HOLDS if it competes on all data sets, "
-        "FAILS if on none, otherwise a finding. Which one leads, beyond the interval, is told. "
-        "Five runs."
+        "FAILS if on none, otherwise a finding. The intervals are reported. Five "
+        "runs."
     ),
-    headline=Headline("cost", pick=max),
-    finding=_finding,
-    run=run,
+    tables={"data sets": DATA_SETS, "parts": PARTS, "runs": RUNS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "At most {behind:.3f} behind on {sets} data sets (95 %); the margin, {margin:g}, is "
+        "ImageNet's in accuracy, for pixels too."
+    ),
+    tolerance=TOLERANCE,
     quick_note="150 steps instead of 400 and 500, three runs, no MNIST",
     thorough_note=(
         "1,500 steps on photographs, 1,200 on digits, 2,500 on MNIST instead of 400, 500 and 150"

@@ -2,202 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+import numpy as np
+import xarray
+
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.vision import spatial
 from simulations.vision.extra import needs_extra
+from simulations.vision.figures import sets as figure
+from simulations.vision.spatial import Spatial, association, auc, softmax
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from simulations.vision.spatial import Spatial
-
-SQUARES, SCATTERED = "(T), squares", "(T), scattered sets"
+THEORY = "(T)"
+SQUARES, SCATTERED = f"{THEORY}, squares", f"{THEORY}, scattered sets"
 POSITIONAL, VANILLA = "positional ViT", "vanilla ViT"
 
 #: Steps of the practical ViTs.
 STEPS = {"quick": 200, "full": 400, "thorough": 1600}
 
 
-class Found(NamedTuple):
-    """What the runs of one model show, each entry (runs,).
+class Trained(NamedTuple):
+    """P^T P before and after training, attention (D, D), sets (D,) and errors of a run."""
 
-    ``rows`` is the share of rows with ``Top_C(P^T P) = S_l``; ``auc`` the probability that an entry
-    of P^T P within a set exceeds one across, ``start_auc`` before training, ``attention_auc`` that
-    of the attention.
-    """
-
-    rows: np.ndarray
-    auc: np.ndarray
-    start_auc: np.ndarray
-    attention_auc: np.ndarray
-    error: np.ndarray
-    linear: np.ndarray
-
-    @property
-    def associates(self) -> bool:
-        """Whether every row of every run shows its set (Definition 2.2)."""
-        return bool((self.rows == 1.0).all())
+    before: np.ndarray
+    scores: np.ndarray
+    attention: np.ndarray
+    sets: np.ndarray
+    test_error: float
+    linear_error: float
 
 
 @needs_extra
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Train P with (T) and in practical ViTs on the data of Assumption 1."""
-    from simulations.vision.spatial import Spatial
-
-    count = 2 if context.quick else 10 if context.thorough else 5
-    simple = {SQUARES: Spatial(), SCATTERED: Spatial(scattered=True)}
-    practical = Spatial(side=4, noisy=4.0)
-    steps = STEPS[context.mode]
-    maps: dict[str, list[np.ndarray]] = {}
-    found: dict[str, Found] = {}
-    jobs = len(simple) + 2
-    for place, (name, data) in enumerate(simple.items()):
-        found[name], maps[name] = _theory(data, context.seed, count)
-        context.progress((place + 1) / jobs)
-    for place, (name, kind) in enumerate(((POSITIONAL, "position"), (VANILLA, "content"))):
-        found[name], maps[name] = _practical(practical, kind, steps, context.seed, count)
-        context.progress((place + 1 + len(simple)) / jobs)
-    measured = measured_at({}, ("runs", "runs of each", count))
-    for name, one in found.items():
-        measured += measured_at(
-            {"model": name},
-            ("rows", "rows with Top_C(P^T P) = S_l, mean over runs", float(one.rows.mean())),
-            ("least_rows", "the same, lowest run", float(one.rows.min())),
-            ("greatest_rows", "the same, highest run", float(one.rows.max())),
-            ("auc", "entries of P^T P within sets above those across, mean",
-             float(one.auc.mean())),
-            ("least_auc", "the same, lowest run", float(one.auc.min())),
-            ("start_auc", "the same before training, mean", float(one.start_auc.mean())),
-            ("attention_auc", "attention within sets above that across, mean",
-             float(one.attention_auc.mean())),
-            ("greatest_attention_auc", "attention within sets above that across, highest run",
-             float(one.attention_auc.max())),
-            ("test_error", "test error, mean", float(one.error.mean())),
-            ("linear_error", "error of the best linear rule, mean", float(one.linear.mean())),
-        )  # fmt: skip
-    verdict, summary = judge(found)
-    settings = {name: str(data) for name, data in simple.items()}
-    return Outcome(
-        verdict, measured, 1.0,
-        {"runs": count, "seed": context.seed, **settings,
-         "ViTs": f"{practical}, one layer of width 32, {steps} steps of 64 samples"},
-        summary, (_figure(found, maps),),
-    )  # fmt: skip
+    count, steps = context.choose(quick=2, full=5, thorough=10), STEPS[context.mode]
+    simple = {SQUARES: spatial.Spatial(), SCATTERED: spatial.Spatial(scattered=True)}
+    practical = spatial.Spatial(side=4, noisy=4.0)
+    train: dict[str, Callable[[int], Trained]] = {
+        SQUARES: lambda seed: _theory(simple[SQUARES], seed),
+        SCATTERED: lambda seed: _theory(simple[SCATTERED], seed),
+        POSITIONAL: lambda seed: _practical(practical, "position", steps, seed),
+        VANILLA: lambda seed: _practical(practical, "content", steps, seed),
+    }
+    models = {
+        model: [train[model](1000 * context.seed + number) for number in range(count)]
+        for model in context.track(train)
+    }
+    rows = RUNS.frame(row for model, runs in models.items() for row in run_rows(model, runs))
+    return Measurement(
+        {"runs": rows},
+        {
+            "runs": count,
+            "seed": context.seed,
+            **{model: str(data) for model, data in simple.items()},
+            "ViTs": f"{practical}, one layer of width 32, {steps} steps of 64 samples",
+        },
+        (_figure(models, {model: rows.loc[model].rows.to_numpy() for model in models}),),
+    )
 
 
-def judge(found: Mapping[str, Found]) -> tuple[Verdict, str]:
-    """Return HOLDS if every row of every run shows its set, for (T) and for ViTs.
-
-    FAILS if P^T P of (T) is no nearer to the sets than before training in some run.
-    """
-    theory = [found[name] for name in (SQUARES, SCATTERED)]
-    verdict = Verdict.FINDING
-    if all(one.associates for one in found.values()):
-        verdict = Verdict.HOLDS
-    if any((one.auc <= one.start_auc).any() for one in theory):
-        verdict = Verdict.FAILS
-    parts = [
-        f"{name}: Top_C(P^T P) is the set in {_range(one.rows)} of the rows, entries within sets "
-        f"exceed others with probability {_range(one.auc)}, attention's with "
-        f"{_range(one.attention_auc)}, test error {_range(one.error)} (linear "
-        f"{_range(one.linear)})"
-        for name, one in found.items()
-    ]
-    return verdict, f"Least and greatest over runs. {'; '.join(parts)}."
+def _theory(data: Spatial, seed: int) -> Trained:
+    """Train (T)."""
+    run = spatial.learn(data, seed)
+    scores = run.P @ run.P.T
+    return Trained(
+        run.start @ run.start.T, scores, softmax(scores), run.sets, run.error, run.linear
+    )
 
 
-def _range(values: np.ndarray) -> str:
-    return f"{values.min():.2g} to {values.max():.2g}"
-
-
-def _theory(data: Spatial, seed: int, count: int) -> tuple[Found, list[np.ndarray]]:
-    """Return what (T) shows over runs, with A and attention of the first, sorted by set."""
-    import numpy as np
-
-    from simulations.vision.spatial import association, auc, learn
-
-    rows: list[tuple[float, ...]] = []
-    first: list[np.ndarray] = []
-    for number in range(count):
-        one = learn(data, 1000 * seed + number)
-        scores, before = one.P @ one.P.T, one.start @ one.start.T
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        rows.append((association(scores, one.sets), auc(scores, one.sets), auc(before, one.sets),
-                     auc(weights, one.sets), one.error, one.linear))  # fmt: skip
-        first = first or [_sorted(scores, one.sets), _sorted(weights, one.sets)]
-    return Found(*np.array(rows).T), first
-
-
-def _practical(
-    data: Spatial, kind: str, steps: int, seed: int, count: int
-) -> tuple[Found, list[np.ndarray]]:
-    """Return the same of ViTs of one layer: P^T P, and the mean attention of the heads."""
-    import numpy as np
-
+def _practical(data: Spatial, kind: str, steps: int, seed: int) -> Trained:
+    """Train a ViT of one layer; its attention is the mean over heads."""
     from simulations.vision.models import Model
-    from simulations.vision.spatial import as_images, association, auc
     from simulations.vision.tasks import Settings
     from simulations.vision.training import start, train
 
-    rows: list[tuple[float, ...]] = []
-    first: list[np.ndarray] = []
     model = Model(kind, patch=1, width=32, depth=1, hidden=64)
-    for number in range(count):
-        own = 1000 * seed + number
-        images, sets, linear = as_images(data, own, 12_800)
-        one = train(images, model, Settings(steps=steps, batch=64), (own,))
-        assert one.attention is not None
-        P, before = one.encodings[0], start(one.task, own)["P"]
-        scores, weights = P @ P.T, one.attention[0, 0].mean(axis=0)
-        rows.append((association(scores, sets), auc(scores, sets), auc(before @ before.T, sets),
-                     auc(weights, sets), float(one.error[0]), linear))  # fmt: skip
-        first = first or [_sorted(scores, sets), _sorted(weights, sets)]
-    return Found(*np.array(rows).T), first
+    images, sets, linear = spatial.as_images(data, seed, 12_800)
+    run = train(images, model, Settings(steps=steps, batch=64), (seed,))
+    assert run.attention is not None
+    P, P0 = run.encodings[0], start(run.task, seed)["P"]
+    attention = run.attention[0, 0].mean(axis=0)
+    return Trained(P0 @ P0.T, P @ P.T, attention, sets, float(run.error[0]), linear)
 
 
-def _sorted(maps: np.ndarray, sets: np.ndarray) -> np.ndarray:
-    """Return a map with the patches of each set side by side."""
-    import numpy as np
+def run_rows(model: str, runs: Sequence[Trained]) -> Iterator[dict[str, Any]]:
+    """Yield the sets shown by P^T P and by the attention in each run."""
+    for number, run in enumerate(runs, start=1):
+        yield {
+            "model": model,
+            "run": number,
+            "rows": association(run.scores, run.sets),
+            "auc": auc(run.scores, run.sets),
+            "start_auc": auc(run.before, run.sets),
+            "attention_auc": auc(run.attention, run.sets),
+            "test_error": run.test_error,
+            "linear_error": run.linear_error,
+        }
 
-    order = np.argsort(sets, kind="stable")
-    return np.asarray(maps)[np.ix_(order, order)]
 
-
-def _figure(found: Mapping[str, Found], maps: Mapping[str, Sequence[np.ndarray]]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.vision.data_of_figures import sets_shown
-    from simulations.vision.figures import sets
-
-    rows = {name: one.rows for name, one in found.items()}
+def _figure(models: Mapping[str, Sequence[Trained]], rows: Mapping[str, np.ndarray]) -> Figure:
     return report_figure(
         "section-2-trained-P",
         "P trained on the data of Section 2: (T) finds the sets, a practical ViT otherwise",
-        "P^T P (above) and attention (below) of the first run of each model, patches sorted so "
-        "that those of a set stand side by side; the diagonal is left out (grey), colours go from "
-        "the least to the greatest entry of each map. (T) at D = 36, sets of 4 as squares of the "
-        "grid and scattered; ViTs of one layer at D = 16. Titles: share of the rows with Top_C "
-        "equal to the set, mean over runs.",
-        sets.draw,
-        sets_shown(maps, rows),
+        "P^T P (above) and attention (below) of the first run of each model, patches sorted by "
+        "set; the diagonal is left out (grey), colours go from the least to the greatest entry of "
+        "each map. (T) at D = 36, sets of 4 as squares of the grid and scattered; ViTs of one "
+        "layer at D = 16. Titles: share of the rows with Top_C equal to the set, mean over runs.",
+        figure.draw,
+        to_dataset({model: runs[0] for model, runs in models.items()}, rows),
         (10.0, 5.2),
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    squares, scattered, vit = (
-        f"{outcome.number('least_rows', model=name):.2f} to "
-        f"{outcome.number('greatest_rows', model=name):.2f}"
-        for name in (SQUARES, SCATTERED, POSITIONAL)
-    )
-    return (
-        f"Rows of P^T P with their set, by run: {squares} (squares), {scattered} (scattered); a "
-        f"positional ViT {vit}."
-    )
+def to_dataset(first: Mapping[str, Trained], rows: Mapping[str, np.ndarray]) -> xarray.Dataset:
+    """Return P^T P and attention (patch, other) of the first runs, and the rows that show sets."""
+    data: dict[str, object] = {"rows": (("model", "run"), list(rows.values()))}
+    for number, run in enumerate(first.values()):
+        dims = (f"patch_{number}", f"other_{number}")
+        order = np.argsort(run.sets, kind="stable")
+        for name, matrix in (("scores", run.scores), ("attention", run.attention)):
+            data[f"{name}_{number}"] = (dims, matrix[np.ix_(order, order)])
+    return xarray.Dataset(data, coords={"model": list(first)})
 
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence: least and greatest share of rows over runs."""
+    rows = tables["runs"].data.rows
+    names = {"squares": SQUARES, "scattered": SCATTERED, "vit": POSITIONAL}
+    return {
+        name: f"{rows.loc[model].min():.2f} to {rows.loc[model].max():.2f}"
+        for name, model in names.items()
+    }
+
+
+RUNS = Table(
+    index=("model", "run"),
+    columns={
+        name: Column(label, rtol=math.inf)
+        for name, label in {
+            "rows": "share of rows with Top_C(P^T P) = S_l",
+            "auc": "probability that an entry of P^T P within a set exceeds one across",
+            "start_auc": "the same probability before training",
+            "attention_auc": "probability that attention within a set exceeds that across",
+            "test_error": "test error",
+            "linear_error": "error of the best linear rule",
+        }.items()
+    },
+    predicates={"every row of P^T P shows its set": lambda t: t.rows == 1.0},
+    strict={
+        "with (T) entries within sets stand higher than before training": lambda t: (
+            (t.auc > t.start_auc) | ~t.index.get_level_values("model").str.startswith(THEORY)
+        ),
+    },
+)
 
 CLAIM = Claim(
     id="section-2-trained-P",
@@ -217,9 +178,13 @@ CLAIM = Claim(
         "entries within sets stand no higher among all than before training, in any run. "
         "Otherwise a finding. Five runs."
     ),
-    headline=Headline("rows", {"model": SQUARES}),
-    finding=_finding,
-    run=run,
+    tables={"runs": RUNS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Rows of P^T P with their set, by run: {squares} (squares), {scattered} (scattered); a "
+        "positional ViT {vit}."
+    ),
     quick_note="two runs, 200 steps of the ViTs instead of 400",
     thorough_note="ten runs, 1,600 steps of the ViTs instead of 400",
     assumptions=(

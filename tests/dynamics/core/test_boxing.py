@@ -1,4 +1,4 @@
-"""Ctrl-C while a kernel hands its results over: an exception, never the death of the process."""
+"""Ctrl-C while a kernel returns its results raises KeyboardInterrupt and does not crash."""
 
 import signal
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-#: Interrupts calls of a kernel that returns named tuples of arrays, at random moments.
+#: Interrupts calls of a kernel that returns named tuples of arrays, at random times.
 PROGRAM = """
 import random, signal, sys
 from typing import NamedTuple
@@ -27,8 +27,8 @@ def work(n):
     total = 0.0
     for k in range(n):
         total += np.sin(k)
-    one = Inner(np.full(3, total), total)
-    return Outer(one, Inner(np.full(2, total), 2 * total), (total, one))
+    first = Inner(np.full(3, total), total)
+    return Outer(first, Inner(np.full(2, total), 2 * total), (total, first))
 
 def interrupt(*_):
     raise KeyboardInterrupt
@@ -40,10 +40,9 @@ while interrupted < 1000:
     try:
         signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 1e-3))
         for _ in range(50):
-            found = work(rng.randrange(3000))
-            assert type(found) is Outer and type(found.second) is Inner and found.pair[1].sum == (
-                found.first.sum
-            )
+            result = work(rng.randrange(3000))
+            assert type(result) is Outer and type(result.second) is Inner
+            assert result.pair[1].sum == result.first.sum
             calls += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
@@ -53,7 +52,7 @@ print(interrupted, calls > 0)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer on this system")
-def test_interrupts_while_results_are_boxed(tmp_path):
+def test_interrupts_during_boxing_raise(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=300)

@@ -1,4 +1,4 @@
-"""Checkpoints: what is read is what was written by the same computation, or a sentence."""
+"""Checkpoints: arrays are restored exactly; damaged files and files of other runs are rejected."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from dynamics import ParameterError
 from dynamics.core.checkpoint import Checkpoint, computed_once, fingerprint
 
 
-def test_a_value_is_computed_once_to_the_last_bit(tmp_path):
+def test_value_is_computed_once_and_restored_exactly(tmp_path):
     values, calls = np.array([[0.1, np.nan], [np.inf, -0.0]]), []
 
     def compute():
@@ -20,14 +20,14 @@ def test_a_value_is_computed_once_to_the_last_bit(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK but no archive"])
-def test_a_damaged_file_is_reported(tmp_path, content):
+def test_damaged_file_is_rejected(tmp_path, content):
     path = tmp_path / "a.npz"
     path.write_bytes(content)
     with pytest.raises(ParameterError, match=r"checkpoint = .*a\.npz is not allowed: .* damaged"):
         computed_once(path, "a", pytest.fail)
 
 
-def test_a_changed_array_or_name_is_damage(tmp_path):
+def test_changed_array_or_name_is_rejected(tmp_path):
     checkpoint = Checkpoint(tmp_path / "a.npz", "a")
     checkpoint.write({"x": 1.0, "y": np.arange(3)})
     assert sorted(checkpoint.read()) == ["x", "y"]
@@ -39,13 +39,13 @@ def test_a_changed_array_or_name_is_damage(tmp_path):
             checkpoint.read()
 
 
-def test_a_file_of_another_run_is_rejected(tmp_path):
+def test_file_of_another_run_is_rejected(tmp_path):
     Checkpoint(tmp_path / "a.npz", "a").write({"x": 1.0})
     with pytest.raises(ParameterError, match="of another run"):
         Checkpoint(tmp_path / "a.npz", "b").read()
 
 
-def test_the_fingerprint_depends_on_settings_types_and_shapes():
+def test_fingerprint_depends_on_settings_dtypes_and_shapes():
     x = np.arange(4.0)
     marks = [fingerprint(*run) for run in (("a", x), ("b", x), ("a", x.astype(np.float32)),
              ("a", x.reshape(2, 2)), ("a", x + 1.0), ("a",), ({"a": 1}, x))]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Checks of arguments: the integer that was given, or one sentence with name, value and reason."""
+"""Validation of integers: accepted types, and messages with name, value and reason."""
 
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ HUGE = 10**400
 @pytest.mark.parametrize(
     "value", [3, 3.0, np.int8(3), np.float32(3.0), Fraction(3), Fraction(6, 2)]
 )
-def test_integers_of_any_type(value):
+def test_integers_of_any_type_are_accepted(value):
     assert type(integer("n", value)) is int
     assert integer("n", value, 3) == integer("n", value, 0, 3) == 3
 
@@ -42,7 +42,7 @@ def test_large_integers_are_exact():
         (HUGE, (0, 5), "n = (an integer of 401 digits) is not allowed: n must be an integer from"),
     ],
 )
-def test_anything_else_is_one_sentence(value, bounds, message):
+def test_message_for_other_values(value, bounds, message):
     with pytest.raises(ParameterError) as error:
         integer("n", value, *bounds)
     assert str(error.value).startswith(message)

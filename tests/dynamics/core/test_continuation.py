@@ -1,4 +1,4 @@
-"""Curves of n - 1 equations in n unknowns: closed forms, folds, and what cannot be followed."""
+"""Continuation of curves with closed forms, folds, and errors."""
 
 import numpy as np
 import pytest
@@ -31,17 +31,17 @@ def test_points_are_a_step_apart_and_in_order():
     assert np.linalg.norm(np.diff(points, axis=0), axis=1).max() <= 0.1 * 1.01
 
 
-def test_goes_the_way_it_is_told():
+def test_direction_selects_the_sign_of_the_tangent():
     for sign in (1.0, -1.0):
         points = follow_curve(helix, (1.0, 0.0, 0.0), (0.0, 0.0, sign), lambda x: abs(x[2]) < 1.0)
         assert points[-1][2] * sign >= 1.0
 
 
-def test_at_most_so_many_points():
+def test_number_of_points_is_limited():
     assert len(follow_curve(circle, (1.0, 0.0), (0.0, 1.0), lambda _: True, most=7)) == 7
 
 
-def test_without_a_curve_there_is_an_error():
+def test_equations_without_solution_raise():
     with pytest.raises(ContinuationError, match="converge"):
         follow_curve(
             lambda x: np.array([x[0] ** 2 + x[1] ** 2 + 1.0]),
@@ -51,7 +51,7 @@ def test_without_a_curve_there_is_an_error():
         )
 
 
-def test_a_curve_that_ends_is_lost():
+def test_curve_that_ends_raises():
     with pytest.raises(ContinuationError, match="lost"):
         follow_curve(
             lambda x: np.array([x[1] - np.sqrt(1.0 - x[0]) if x[0] < 1.0 else np.nan]),

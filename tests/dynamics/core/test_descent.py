@@ -1,4 +1,4 @@
-"""How a run of gradient descent ends: the state where it stopped is its last record."""
+"""Exit status and last record of gradient descent."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,9 @@ from tests.closeness import close
 
 
 class Bowl(Risk):
-    """x^2 / 2, whose gradient is out of reach below ``least``, or between ``far`` and infinity.
+    """The risk x^2 / 2, inaccurate for |x| outside [``least``, ``far``].
 
-    It overflows above ``most``.
+    It overflows for |x| above ``most``.
     """
 
     tolerance, method = 1e-15, "exact"
@@ -42,10 +42,10 @@ class Bowl(Risk):
         (Bowl(most=1e9), 3.0, Status.DIVERGED, -2.0),
     ],
 )
-def test_a_run_that_stops_between_two_records_ends_where_it_stopped(
+def test_run_that_stops_between_records_ends_with_its_last_state(
     risk, learning_rate, status, factor
 ):
-    """Records are asked for at steps 0, 1 and one that is never reached."""
+    """The schedule is steps 0, 1 and a step that is never reached."""
     run = gradient_descent(risk, learning_rate=learning_rate, steps=1000, records=2)
     assert run.status is status
     steps = run.stats["steps"]
@@ -54,7 +54,7 @@ def test_a_run_that_stops_between_two_records_ends_where_it_stopped(
     close(run.states[-1, 0], factor**steps, rel=1e-12)
 
 
-def test_a_run_that_stops_at_a_record_has_it_once():
+def test_run_that_stops_at_a_record_contains_it_once():
     run = gradient_descent(
         Bowl(least=0.3), learning_rate=0.1, steps=1000, record="linear", records=1001
     )
@@ -73,7 +73,7 @@ def test_a_run_that_stops_at_a_record_has_it_once():
         (Bowl(far=12.0), 3.0, Status.DIVERGED, 4),  # at 16, more than ten times the start
     ],
 )
-def test_how_and_where_a_run_ends(risk, learning_rate, status, last):
+def test_status_and_time_of_the_end(risk, learning_rate, status, last):
     """The iterates are powers of 1 - learning rate."""
     run = gradient_descent(risk, learning_rate=learning_rate, steps=6)
     assert run.status is status

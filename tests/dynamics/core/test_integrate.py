@@ -1,15 +1,16 @@
-"""When a flow gets nowhere: told by its steps, long before the most that a run may take."""
+"""Stall detection and restarts of the integrator."""
 
 import numpy as np
 import pytest
 
 from dynamics import Population, Problem
 from dynamics.core.errors import ToleranceError
-from dynamics.core.integrate import _MOST_FAILURES, _MOST_STEPS, _creeps, integrate
+from dynamics.core.integrate import _MOST_FAILURES, _MOST_STEPS, _stall_reason, integrate
 from dynamics.core.trajectory import Status
 
 
 def path(velocity, start, horizon, seconds):
+    """Integrate with LSODA and the default tolerances."""
     return integrate(
         velocity,
         None,
@@ -23,7 +24,7 @@ def path(velocity, start, horizon, seconds):
 
 
 def noisy(y):
-    """A velocity that no step resolves, as where an expectation is known to its tolerance only."""
+    """Return a velocity with noise that no step resolves, like an inaccurate expectation."""
     return np.array([1.0, 1e3 * np.sin(1e9 * y[0])])
 
 
@@ -32,34 +33,34 @@ def noisy(y):
     [(1.0, 1e25, 750), (1.0, 1e40, 256), (5e-4, 1e25, 2000), (5e-4, 1e40, 2000),
      (0.0, 1e25, 20_000)],
 )  # fmt: skip
-def test_a_flow_that_creeps_is_told_by_its_pace(seconds, horizon, steps):
-    found = path(noisy, [0.0, 0.0], horizon, seconds)
-    assert found.status is Status.STALLED
-    assert f"after {steps} steps, it would need" in found.message
-    assert found.stats["steps"] == steps
-    assert found.times[-1] < 1e-3
+def test_stalled_flow_ends_early(seconds, horizon, steps):
+    result = path(noisy, [0.0, 0.0], horizon, seconds)
+    assert result.status is Status.STALLED
+    assert f"after {steps} steps, it would need" in result.message
+    assert result.stats["steps"] == steps
+    assert result.times[-1] < 1e-3
 
 
-def test_a_passage_is_no_creeping():
-    """Flows at D = 10^6 take 500 even steps with more than 1e6 to go at their pace, and arrive."""
+def test_slow_phase_is_not_a_stall():
+    """Flows at D = 10^6 take 500 equal steps while 1e6 more are predicted, and still arrive."""
     assert f"{_MOST_STEPS} steps" in path(noisy, [0.0, 0.0], 1e6, 1.0).message
 
 
-def test_a_jump_that_the_clock_does_not_show_is_no_creeping():
-    """At a time of 2.6e17 the clock shows 32 at least, and alpha jumps in less."""
-    assert _creeps([2.6e17] * 601, 3e17, 300, dear=True) is None
-    assert _creeps([2.6e17] * 601, 1e60, 300, dear=True) is not None
+def test_jump_below_the_resolution_of_time_is_not_a_stall():
+    """At a time of 2.6e17 floats are 32 apart, and alpha jumps within a shorter time."""
+    assert _stall_reason([2.6e17] * 601, 3e17, 300, expensive=True) is None
+    assert _stall_reason([2.6e17] * 601, 1e60, 300, expensive=True) is not None
 
 
-def test_an_even_pace_that_arrives_is_no_creeping():
-    found = path(lambda y: np.array([y[1], -y[0]]), [0.0, 1.0], 1e3, 1.0)
-    assert found.status is Status.COMPLETED
-    assert found.stats["steps"] > 4000
-    assert abs(found.points[-1][0] - np.sin(1e3)) < 1e-4
+def test_equal_steps_are_not_a_stall():
+    result = path(lambda y: np.array([y[1], -y[0]]), [0.0, 1.0], 1e3, 1.0)
+    assert result.status is Status.COMPLETED
+    assert result.stats["steps"] > 4000
+    assert abs(result.points[-1][0] - np.sin(1e3)) < 1e-4
 
 
-def test_trial_steps_that_fail_now_and_then_end_no_run():
-    """As where alpha is all but lost in rounding: three in turn, at times far apart."""
+def test_occasional_failures_of_trial_steps_do_not_end_the_run():
+    """Three consecutive failures, at times far apart."""
     calls = []
 
     def turning(y):
@@ -68,26 +69,26 @@ def test_trial_steps_that_fail_now_and_then_end_no_run():
             raise ToleranceError("here and there")
         return np.array([y[1], -y[0]])
 
-    found = path(turning, [0.0, 1.0], 1e3, 0.0)
-    assert found.status is Status.COMPLETED
-    assert found.stats["restarts"] > 2 * _MOST_FAILURES
-    assert abs(found.points[-1][0] - np.sin(1e3)) < 1e-4
+    result = path(turning, [0.0, 1.0], 1e3, 0.0)
+    assert result.status is Status.COMPLETED
+    assert result.stats["restarts"] > 2 * _MOST_FAILURES
+    assert abs(result.points[-1][0] - np.sin(1e3)) < 1e-4
 
 
-def test_trial_steps_that_fail_beyond_a_wall_end_the_run():
-    def up_to_a_wall(y):
+def test_repeated_failures_of_trial_steps_end_the_run():
+    def defined_below_half(y):
         if y[0] > 0.5:
-            raise ToleranceError("beyond the wall")
+            raise ToleranceError("not defined here")
         return np.array([1.0])
 
-    found = path(up_to_a_wall, [0.0], 1e3, 0.0)
-    assert found.status is Status.INACCURATE
-    assert found.message == "beyond the wall"
-    assert found.stats["restarts"] <= 2 * _MOST_FAILURES
-    assert 0.4 < found.times[-1] <= 0.5
+    result = path(defined_below_half, [0.0], 1e3, 0.0)
+    assert result.status is Status.INACCURATE
+    assert result.message == "not defined here"
+    assert result.stats["restarts"] <= 2 * _MOST_FAILURES
+    assert 0.4 < result.times[-1] <= 0.5
 
 
-def test_where_gradients_are_dear_is_predicted_for_every_method():
+def test_cost_of_gradients_is_predicted_for_every_method():
     problem = Problem(D=62, C=2, q=1 / 31)
     methods = {name: Population(problem, name, 1e-6) for name in ("enumeration", "fourier")}
     methods["sampling"] = Population(problem, "sampling", samples=100_000)

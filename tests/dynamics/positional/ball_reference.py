@@ -1,16 +1,16 @@
-"""One problem at one state in Arb balls: every multiset of set types, nothing left out.
+"""Reference values of a small problem at one state in Arb balls, from all multisets of set types.
 
-Written from the model alone (Section 2 of the derivation: F, the law of the types, ell), it shares
-no code with ``dynamics``. Parameters are the exact binary values of the given floats. The precision
-is raised until every result is tight, and until the sign of F is decided for every multiset.
+It is written from the model alone (F, the law of the types, ell) and shares no code with
+``dynamics``. Parameters are the exact binary values of the given floats. The precision is increased
+until every result is tight and the sign of F is known for every multiset.
 
 ``F = x [nu T + x^(p-1) P]``, ``x = kappa alpha``, ``P = sum_i c_i^p``, ``c = X s + Y n + Xi T``,
-``X = Lambda - Gamma``, ``Y = Gamma - Xi``. A ball excludes zero wherever F is not zero. Where F
-may be zero it is decided in integers: at T = 0, ``P = sum_k binom(p, k) M_k X^k Y^(p-k)`` with the
-integers ``M_k = sum_i s_i^k n_i^(p-k)``. The weights are exponentials of rationals, so Y / X is
+``X = Lambda - Gamma``, ``Y = Gamma - Xi``. The ball of F excludes zero if F is not zero. For F that
+may be zero the sign follows from integers: at T = 0, ``P = sum_k binom(p, k) M_k X^k Y^(p-k)`` with
+``M_k = sum_i s_i^k n_i^(p-k)``. The weights are exponentials of rationals, so Y / X is
 transcendental (Lindemann-Weierstrass) unless two of beta, gamma, rho are equal; hence P = 0 if and
 only if all M_k vanish, or beta = gamma and ``sum n_i^p = 0``, or beta = rho and
-``sum (n_i - s_i)^p = 0``, or gamma = rho. What no precision decides is reported as undecided.
+``sum (n_i - s_i)^p = 0``, or gamma = rho. Signs unknown at the highest precision are undecided.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from flint import arb, ctx, fmpq
 
 _PRECISIONS = (256, 512, 1024, 4096, 16384, 65536)
 _TIGHT = 110  # bits of relative accuracy of every result, about 1e-33
-_UNDERFLOW = arb(2) ** -5000  # below it absolute accuracy is enough
+_UNDERFLOW = arb(2) ** -5000  # smaller values need no relative accuracy
 
 
 class Reference(NamedTuple):
-    """Balls that contain the exact values; ``undecided`` is the mass whose sign is not known."""
+    """Balls that contain the exact values; ``undecided`` is the probability of an unknown sign."""
 
     loss: arb
     gradient: tuple[arb, arb, arb]  # entrywise: d ell / d theta divided by the multiplicity
@@ -54,16 +54,16 @@ def reference(problem, state, most: int = 200_000) -> Reference:
     try:
         for bits in _PRECISIONS:
             ctx.prec = bits
-            found = _at_this_precision(problem, state, multisets, last=bits == _PRECISIONS[-1])
-            if found is not None:
-                return found
+            result = _at_this_precision(problem, state, multisets, last=bits == _PRECISIONS[-1])
+            if result is not None:
+                return result
     finally:
         ctx.prec = before
     raise ArithmeticError("the reference does not converge")
 
 
 def contains(ball: arb, value: float, bound: float) -> bool:
-    """Tell whether ``|value - exact| <= bound`` may hold for the exact number in a tight ball."""
+    """Return whether ``|value - exact| <= bound`` is possible for the exact number in a ball."""
     if not (math.isfinite(value) and bound >= 0.0):
         return False
     if math.isinf(bound):
@@ -82,7 +82,7 @@ def exact(value: float) -> arb:
 
 
 def _power(x: arb, n: int) -> arb:
-    """x^n by multiplication: a ball around zero stays one."""
+    """Return x^n by multiplication, which is valid for balls that contain 0."""
     result = arb(1)
     for bit in bin(n)[2:]:
         result = result * result * x if bit == "1" else result * result
@@ -133,7 +133,7 @@ def _at_this_precision(problem, state, multisets, last):
     kappa, nu, q = exact(problem.kappa), exact(problem.nu), exact(problem.q)
     model = _model(problem, state)
     Lambda, Gamma, Xi, X, Y, x = model
-    chance = {
+    probability = {
         (a, b): arb(math.comb(C, a + b) * math.comb(a + b, a))
         * (q / 2) ** (a + b)
         * (1 - q) ** (C - a - b)
@@ -177,8 +177,8 @@ def _at_this_precision(problem, state, multisets, last):
         inner = nu * T + _power(x, p - 1) * parts[0]
         F = x * inner
         weight = arb(math.factorial(problem.L - 1))
-        for kind, m in counts:
-            weight = weight * chance[kind] ** m / math.factorial(m)
+        for set_type, m in counts:
+            weight = weight * probability[set_type] ** m / math.factorial(m)
         sigmoid = (-F).exp() / (1 + (-F).exp()) if bool(F > 0) else 1 / (1 + F.exp())
         loss += weight * ((-F).exp().log1p() if bool(F > 0) else F.exp().log1p() - F)
         mean += weight * sigmoid
@@ -192,16 +192,16 @@ def _at_this_precision(problem, state, multisets, last):
             ties += weight if sign == 0 else 0
     if bool(undecided > 0) and not last:
         return None
-    many = (1, D * (C - 1), D * (D - C))
+    multiplicity = (1, D * (C - 1), D * (D - C))
     if float(state[0]) == 0.0 or problem.beta == float(state[1]) == float(state[2]):
-        slopes[1] = slopes[2] = arb(0)  # F is 0 whatever gamma and rho; or the attention is uniform
+        slopes[1] = slopes[2] = arb(0)  # F is 0 for all gamma and rho, or the attention is uniform
     results = [loss, mean, error, ties, *slopes]
     if not last and not all(_tight(ball) for ball in results):
         return None
     unknown = undecided.union(arb(0))
     return Reference(
         loss,
-        tuple(d / m for d, m in zip(slopes, many)),
+        tuple(d / m for d, m in zip(slopes, multiplicity)),
         tuple(slopes),
         mean,
         error + unknown,
@@ -215,7 +215,7 @@ def _tight(ball) -> bool:
 
 
 def _sign(problem, state, model, counts, T, inner):
-    """Return the sign of F, or None if it is not decided at this precision."""
+    """Return the sign of F, or None if it is unknown at this precision."""
     alpha, gamma, rho = map(float, state)
     if alpha == 0.0:
         return 0
@@ -233,7 +233,7 @@ def _sign(problem, state, model, counts, T, inner):
                 for s, n, rows in _rows(problem, counts)
             )
             return side * ((known > 0) - (known < 0)) * (1 if gamma > rho else -1)
-        # each monomial keeps its digits, however far apart the weights are
+        # the relative accuracy of each monomial does not depend on the sizes of the weights
         inner = sum(
             (
                 math.comb(problem.p, k) * M * _power(model.X, k) * _power(model.Y, problem.p - k)
@@ -245,7 +245,7 @@ def _sign(problem, state, model, counts, T, inner):
 
 
 def _rows(problem, counts):
-    """Yield (s, n, number of rows) of the whole image, the signal set first."""
+    """Yield (s, n, number of rows) for the signal set and the random sets of an image."""
     for (a, b), m in (((problem.C, 0), 1), *counts):
         for s, rows in ((1, a), (-1, b), (0, problem.C - a - b)):
             yield s, a - b, rows * m

@@ -1,7 +1,7 @@
-"""Random problems and states, extremes included, whose bounds are held against exact balls.
+"""Random problems and states, including extremes, to test bounds against exact balls.
 
 ``python -m tests.dynamics.positional.bound_cases --evaluations 10000 --seed 0 [--method fourier]``
-evaluates so many and prints whatever lies outside its bound: no slack, the float exact in Arb.
+evaluates this number of cases and prints every value outside its bound. There is no slack.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.dynamics.positional.ball_reference import contains, reference
 
 
 class Case(NamedTuple):
-    """What to evaluate, and how accurately."""
+    """A state to be evaluated, with the tolerance."""
 
     problem: Problem
     state: State
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 def draw(rng: random.Random) -> Case:
-    """Return a case: every parameter is an extreme or a special value about half of the time."""
+    """Return a random case; about half of the parameters are extremes or special values."""
     D, C = rng.choice([(8, 2), (6, 2), (9, 3), (10, 2), (6, 3), (8, 4), (10, 5), (12, 3)])
     beta = rng.choice([-1e3, 1e3, 0.0, 1.0, rng.gauss(0, 3), rng.gauss(0, 30)])
     problem = Problem(
@@ -47,11 +47,11 @@ def draw(rng: random.Random) -> Case:
 
 
 def outside(case: Case, method: str) -> Iterator[str]:
-    """Yield what lies outside its bound; ToleranceError and OverflowError are refusals."""
+    """Yield a message for each value outside its bound; errors of the evaluation are raised."""
     population = Population(case.problem, method, case.tolerance, relative=case.relative)
     value = population.evaluate(case.state)
     exact = reference(case.problem, case.state)
-    found = {
+    values = {
         "loss": (exact.loss, value.loss, value.loss_bound),
         "mean sigmoid": (exact.mean_sigmoid, value.mean_sigmoid, value.mean_sigmoid_bound),
         "test error": (exact.test_error, value.test_error, value.test_error_bound),
@@ -60,8 +60,8 @@ def outside(case: Case, method: str) -> Iterator[str]:
     for name, ball, entry, bound in zip(
         State._fields, exact.gradient, value.gradient, value.gradient_bound
     ):
-        found[name] = (ball, entry, bound)
-    for name, (ball, number, bound) in found.items():
+        values[name] = (ball, entry, bound)
+    for name, (ball, number, bound) in values.items():
         if not contains(ball, number, bound):
             yield f"{name}: {ball.str(20)}, not {number!r} within {bound!r}, at {case}"
     largest = max(value.loss_bound, *value.gradient_bound)
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--method", default="enumeration")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
-    evaluated, refused, failures = 0, 0, 0
+    evaluated, rejected, failures = 0, 0, 0
     while evaluated < arguments.evaluations:
         try:
             for failure in outside(draw(rng), arguments.method):
@@ -85,12 +85,12 @@ def main() -> None:
                 print(failure, flush=True)
             evaluated += 1
         except (ToleranceError, OverflowError):
-            refused += 1
+            rejected += 1
             continue
         if evaluated % 500 == 0 or evaluated == arguments.evaluations:
             print(
-                f"seed {arguments.seed}, {arguments.method}: {evaluated} evaluated, {refused} "
-                f"refused, {failures} numbers outside their bounds",
+                f"seed {arguments.seed}, {arguments.method}: {evaluated} evaluated, {rejected} "
+                f"out of reach, {failures} values outside their bounds",
                 flush=True,
             )
 

@@ -1,11 +1,11 @@
-"""How far the full-matrix oracle may be off by rounding: its summands, which may cancel."""
+"""Rounding errors of the full-matrix oracle, from the sizes of its terms."""
 
 import sys
 from typing import NamedTuple
 
 
 class OracleRounding(NamedTuple):
-    """Rounding of the loss, of <dL/dv, w*> and of an entry of dL/dA."""
+    """Rounding errors of the loss, of <dL/dv, w*> and of an entry of dL/dA."""
 
     loss: float
     alpha: float
@@ -13,11 +13,11 @@ class OracleRounding(NamedTuple):
 
 
 def oracle_rounding(problem, alpha):
-    """Return eps times the largest sums of sizes at ``v = alpha w*``, for any logits.
+    """Return bounds of the rounding errors at ``v = alpha w*``, for any logits.
 
-    |O_i| <= m = kappa |alpha|. F has D terms act(O_i), dF/dalpha D terms kappa act'(O_i), and
-    dF/dA_ij two terms of kappa alpha act'(O_i) / tau. The logistic weight of each pattern moves by
-    a quarter of the rounding of F, which does not cancel where the terms of F do.
+    |O_i| <= m = kappa |alpha|. F has D terms act(O_i), dF/dalpha has D terms kappa act'(O_i), and
+    dF/dA_ij has two terms kappa alpha act'(O_i) / tau. The logistic weight of each pattern changes
+    by a quarter of the rounding error of F, which remains when the terms of F cancel.
     """
     m = problem.kappa * abs(alpha)
     slope = problem.p * m ** (problem.p - 1) + problem.nu

@@ -1,4 +1,4 @@
-"""Numbers that carry the largest error of first order that rounding may have caused."""
+"""Numbers with a first-order bound of their rounding error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynamics.positional.population.fourier.errors import UNIT
 
 
 class Rounded:
-    """A float and its error: each operation adds UNIT of its result, in the worst direction.
+    """A float and its error, to which each operation adds UNIT times its result.
 
     Sums with 0 and products with 0, 1 or -1 are exact.
     """
@@ -59,7 +59,7 @@ class Rounded:
 
 
 def plain_row_gradient() -> FunctionType:
-    """Return ``row_gradient`` as plain Python, with all that it calls: it takes Rounded numbers."""
+    """Return ``row_gradient`` and its callees as plain Python, for Rounded numbers."""
     space: dict[str, FunctionType] = {}
     for name in ("power", "power_difference", "row_gradient"):
         space[name] = FunctionType(plain_python(getattr(_emitted, name)).__code__, space, name)

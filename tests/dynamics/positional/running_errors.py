@@ -1,8 +1,8 @@
-"""Floats with a bound of their rounding error: the arithmetic that a bound by hand must cover.
+"""Floats with a bound of their rounding error, as a reference for bounds derived by hand.
 
 Every operation adds half a unit in the last place of its result, exp and expm1 a whole one, and
-what underflows the smallest float; products and sums of integers are exact. The functions of
-``dynamics`` are run as they stand, on these numbers in place of floats.
+underflow the smallest float. Products and sums of integers are exact. The unmodified functions of
+``dynamics`` are run on these numbers.
 """
 
 import inspect
@@ -27,7 +27,7 @@ class Running:
         return self.error == 0.0 and self.value.is_integer()
 
     def _result(self, other, value, error):
-        """Return the rounded result of an operation that carries an error over."""
+        """Return the rounded result of an operation with a propagated error."""
         if self._is_integer() and other._is_integer() and abs(value) < _EXACT:
             return Running(value, error)
         return Running(value, error + UNIT * abs(value))
@@ -58,9 +58,9 @@ class Running:
         other = _running(other)
         a, b = abs(self.value), abs(other.value)
         error = a * other.error + b * self.error + self.error * other.error
-        for one, rest in ((self, other), (other, self)):
-            if one.error == 0.0 and one.value in (0.0, 1.0, -1.0):
-                return Running(one.value * rest.value, error)
+        for factor, rest in ((self, other), (other, self)):
+            if factor.error == 0.0 and factor.value in (0.0, 1.0, -1.0):
+                return Running(factor.value * rest.value, error)
         error += LEAST if a * b < 1e-290 else 0.0
         return self._result(other, self.value * other.value, error)
 
@@ -84,7 +84,7 @@ def _running(number):
 
 
 def _function(name):
-    """Return exp or expm1 of such numbers: their derivative is exp."""
+    """Return exp or expm1 for these numbers; the derivative of both is exp."""
 
     def evaluated(x):
         value = getattr(math, name)(x.value)
@@ -99,7 +99,7 @@ def _copysign(x, y):
 
 
 def plain(*functions, **names):
-    """Return a namespace of kernels, run from their source on running numbers."""
+    """Return a module of kernels, compiled from their source for these numbers."""
     module = ModuleType("plain")
     vars(module).update(
         kernel=lambda function: function,

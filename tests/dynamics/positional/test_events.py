@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynamics import Population, Problem, SlowManifold, State, gradient_descent, gradient_flow
-from dynamics.core.crossing import every_step, stretches, turning_values
+from dynamics.core.crossing import every_step, excursions, with_extrema
 from dynamics.positional.events import _turning_points, attention_leads, find_events
 from dynamics.positional.labelling import label_error
 from tests.closeness import close, within
@@ -117,7 +117,7 @@ class TestStretches:
         def bump(state):
             return (state.gamma - low) * (high - state.gamma)
 
-        (one,) = stretches(clock, bump)
+        (one,) = excursions(clock, bump)
         close(clock.at(one.start).gamma, low, rel=1e-5)
         close(clock.at(one.end).gamma, high, rel=1e-5)
         close(one.largest, (high - low) ** 2 / 4, rel=1e-6)
@@ -131,18 +131,18 @@ class TestStretches:
             return width**2 - (state.gamma - centre) ** 2
 
         assert all(needle(State(*row)) < 0.0 for row in clock.states)
-        (one,) = stretches(clock, needle)
+        (one,) = excursions(clock, needle)
         assert clock.time[5] < one.start < one.end < clock.time[6]
         close(one.largest, width**2, rel=1e-3)
 
     def test_nothing_and_everything(self, clock):
-        assert stretches(clock, lambda state: -1.0) == []
-        (one,) = stretches(clock, lambda state: 1.0)
+        assert excursions(clock, lambda state: -1.0) == []
+        (one,) = excursions(clock, lambda state: 1.0)
         assert (one.start, one.end, one.largest) == (0.0, 100.0, 1.0)
 
     def test_turning_values_are_in_order_and_hold_the_records(self, clock):
         gamma = clock.gamma[4]
-        times, values = turning_values(clock, lambda state: -((state.gamma - 1.01 * gamma) ** 2))
+        times, values = with_extrema(clock, lambda state: -((state.gamma - 1.01 * gamma) ** 2))
         assert (np.diff(times) >= 0.0).all()
         assert set(clock.time) <= set(times)
         assert values.max() == pytest.approx(0.0, abs=1e-9 * gamma**2)

@@ -132,7 +132,7 @@ class TestObserving:
         population = Population(Problem(D=64, C=4, q=8 / 64), "fourier", tolerance=1e-6)
         run = gradient_flow(population, horizon=10.0, records=12)
         assert population.expectation._signs is None
-        with pytest.raises(AttributeError, match="the run does not hold test_error"):
+        with pytest.raises(AttributeError, match="the trajectory does not contain test_error"):
             _ = run.test_error
         assert "test_error" not in run.to_dataset()
         observed, last = population.observe(run), population.evaluate(run.final)
@@ -219,5 +219,5 @@ def test_a_run_without_a_state_says_so():
     population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-6)
     run = gradient_flow(population, horizon=1.0, initial=(3e80, 7e17, 1.4))
     assert run.time.size == 0
-    with pytest.raises(ToleranceError, match="the run holds no state: tolerance = 1e-06"):
+    with pytest.raises(ToleranceError, match="the trajectory contains no state: tolerance = 1e-06"):
         _ = run.final

@@ -1,11 +1,11 @@
-"""A sweep that is computed here and now, once for all files."""
+"""A sweep, computed once for all test files."""
 
 import pytest
 
 from simulations import theories
 from simulations.sweep.cells import measure_cells
 from simulations.sweep.config import parse
-from simulations.sweep.store import labelled, write_result
+from simulations.sweep.storage import labelled, write_result
 
 SWEEP = """\
 system = "positional"

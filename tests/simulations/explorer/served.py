@@ -1,4 +1,4 @@
-"""A server of pages in a thread of its own."""
+"""The explorer, served in a thread."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from simulations.explorer.server import Explorer
 
 @contextlib.contextmanager
 def serving(view, sweep=None):
-    """Serve pages for the length of a ``with`` block; yields the Explorer."""
+    """Serve pages during a ``with`` block, and yield the Explorer."""
     explorer = Explorer(view, 0, 1, sweep)
     thread = threading.Thread(target=lambda: asyncio.run(explorer.serve()), daemon=True)
     thread.start()
@@ -28,7 +28,7 @@ def serving(view, sweep=None):
 
 
 def ask(explorer, path, **headers):
-    """Return the status that a request is answered with."""
+    """Return the status of the response to a request."""
     connection = HTTPConnection("127.0.0.1", explorer.port, timeout=60.0)
     try:
         connection.request("GET", path, headers=headers)

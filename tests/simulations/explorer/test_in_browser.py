@@ -1,4 +1,4 @@
-"""The explorer in a real browser: sliders, addresses, cancelling, a cell of a sweep, silence."""
+"""The explorer in a real browser: sliders, addresses, cancelling, cells of a sweep, console."""
 
 import re
 
@@ -12,43 +12,45 @@ pytest.importorskip("bokeh", reason="the extra explore is not installed")
 from tests.simulations.explorer.served import serving
 
 pytestmark = pytest.mark.slow
-#: What Bokeh's own parts say in the console.
-USUAL = re.compile(r"\[bokeh|Bokeh items were rendered|Deprecation warning: allowHTML")
-PATIENCE = 60_000  # milliseconds; machines of tests are busy
+#: Console messages of Bokeh itself.
+BOKEH_MESSAGES = re.compile(r"\[bokeh|Bokeh items were rendered|Deprecation warning: allowHTML")
+PATIENCE = 60_000  # milliseconds
 SET = "([name, value]) => { Bokeh.documents[0].get_model_by_name(name).value = value; }"
 
 
 @pytest.fixture(scope="module")
 def explorer(sweep_folder):
-    """One server for all: the map of a sweep, and a small problem to begin with."""
-    with serving(View("positional", {"D": "16", "horizon": "1e3"}), maps.read(sweep_folder)) as one:
-        yield one
+    """A server with the map of a sweep and a small initial problem."""
+    with serving(
+        View("positional", {"D": "16", "horizon": "1e3"}), maps.read(sweep_folder)
+    ) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def opening(browser):
-    """Return a function that opens a page, and what it collects: console and requests."""
+    """Return a function that opens a page and records its console messages and requests."""
     context = browser.new_context(
         permissions=["clipboard-read", "clipboard-write"], viewport={"width": 1300, "height": 900}
     )
 
     def open_page(served, query=""):
-        page, heard = context.new_page(), {"console": [], "requests": []}
+        page, log = context.new_page(), {"console": [], "requests": []}
         page.set_default_timeout(PATIENCE)
-        page.on("console", lambda message: heard["console"].append(message.text))
-        page.on("pageerror", lambda error: heard["console"].append(str(error)))
-        page.on("request", lambda request: heard["requests"].append(request.url))
+        page.on("console", lambda message: log["console"].append(message.text))
+        page.on("pageerror", lambda error: log["console"].append(str(error)))
+        page.on("request", lambda request: log["requests"].append(request.url))
         page.goto(f"http://localhost:{served.port}/{query}")
         computed(page)
-        return page, heard
+        return page, log
 
     yield open_page
     context.close()
 
 
 @pytest.fixture(scope="module")
-def one(opening, explorer):
-    """A page that the tests use one after the other."""
+def opened(opening, explorer):
+    """A page that the tests share."""
     return opening(explorer)
 
 
@@ -73,7 +75,7 @@ def copied(page, what, begins):
     return page.evaluate(read)
 
 
-#: All words on the page, inside the parts of Bokeh too.
+#: All text of the page, including the shadow roots of Bokeh.
 TEXTS = """() => {
   const found = [];
   const walk = node => {
@@ -89,30 +91,30 @@ TEXTS = """() => {
 
 
 CURVE = """() => {
-  const figure = Bokeh.documents[0].get_model_by_name("course").children[0];
+  const figure = Bokeh.documents[0].get_model_by_name("run").children[0];
   const source = figure.renderers.find(one => one.name === "γ").data_source;
   return Array.from(source.data["gamma"]);
 }"""
 
 
 class TestPage:
-    def test_silent_and_sufficient(self, one, explorer, tmp_path):
-        """No message of ours, no request to anywhere else, and something is drawn."""
-        page, heard = one
-        assert [text for text in heard["console"] if not USUAL.match(text)] == []
+    def test_console_is_empty_and_requests_are_local(self, opened, explorer, tmp_path):
+        """The page also shows plots and fits its width."""
+        page, log = opened
+        assert [text for text in log["console"] if not BOKEH_MESSAGES.match(text)] == []
         here = re.compile(rf"(http|ws)://localhost:{explorer.port}/|data:")
-        assert len(heard["requests"]) > 3
-        assert [url for url in heard["requests"] if not here.match(url)] == []
+        assert len(log["requests"]) > 3
+        assert [url for url in log["requests"] if not here.match(url)] == []
         page.screenshot(path=tmp_path / "page.png", full_page=True)
         least, paper, most = brightness(tmp_path / "page.png")
         assert paper > 0.9
         assert most - least > 0.8
         assert page.evaluate("document.documentElement.scrollWidth") <= 1300
-        for words in ("Along the run", "Phase portrait", "Invariants", "Events"):
-            assert words in page.evaluate(TEXTS)
+        for title in ("Along the run", "Phase portrait", "Invariants", "Events"):
+            assert title in page.evaluate(TEXTS)
 
-    def test_a_slider_redraws_and_the_address_follows(self, one):
-        page, _ = one
+    def test_a_slider_changes_plots_and_address(self, opened):
+        page, _ = opened
         before = page.evaluate(f"JSON.stringify(({CURVE})())")
         page.evaluate(SET, ["slider of nu", 35])
         page.wait_for_url("**/?system=positional&D=16&nu=0.032&horizon=1e3&*")
@@ -120,8 +122,8 @@ class TestPage:
         computed(page)
         assert "--nu 0.032 " in command(page)
 
-    def test_a_page_is_sent_to_a_colleague(self, one, opening, explorer):
-        page, _ = one
+    def test_a_copied_link_reproduces_the_page(self, opened, opening, explorer):
+        page, _ = opened
         fill(page, "qD", "3/2")
         page.wait_for_url("**qD=3%2F2**")
         page.get_by_text("--q 0.09375 ").wait_for()
@@ -132,29 +134,29 @@ class TestPage:
         assert other.evaluate(CURVE) == page.evaluate(CURVE)
         other.close()
 
-    def test_the_command_is_copied(self, one):
-        page, _ = one
+    def test_the_command_is_copied(self, opened):
+        page, _ = opened
         assert copied(page, "command", "patchdyn run --D 16") == command(page)
 
-    def test_what_is_typed_stays_text(self, one):
-        page, heard = one
+    def test_input_is_escaped(self, opened):
+        page, log = opened
         fill(page, "β", "<img src=x onerror=console.log(1)>")
         page.get_by_text("not run").wait_for()
         assert page.locator("img[src=x]").count() == 0
-        assert "1" not in heard["console"]
+        assert "1" not in log["console"]
 
-    def test_a_cell_is_its_run(self, one):
-        page, heard = one
+    def test_a_clicked_cell_shows_its_run(self, opened):
+        page, log = opened
         box = page.evaluate(BOX)
         page.mouse.click(box["left"] + box["width"] / 4, box["top"] + box["height"] / 2)
-        page.get_by_text("Below: the run at qD/C^2 = 0.158114, ν = 0.01").wait_for()
+        page.get_by_text("Run below: qD/C^2 = 0.158114, ν = 0.01").wait_for()
         page.wait_for_url("**qD%2FC%5E2=0.158113883008**")
         computed(page)
         assert "--nu 0.01 --beta 0.5 " in command(page)
-        assert [text for text in heard["console"] if not USUAL.match(text)] == []
+        assert [text for text in log["console"] if not BOKEH_MESSAGES.match(text)] == []
 
-    def test_a_slow_run_is_told_and_cancelled(self, one):
-        page, _ = one
+    def test_a_slow_run_shows_progress_and_is_cancelled(self, opened):
+        page, _ = opened
         page.get_by_text("More parameters").click()
         for name, text in {"rtol": "1e-12", "tolerance": "1e-9", "horizon": "1e12"}.items():
             fill(page, name, text)

@@ -1,4 +1,4 @@
-"""The page without a browser: what its fields ask for, what it shows, what it refuses."""
+"""The page without a browser: requested runs, plots and rejected input."""
 
 from importlib.resources import files
 
@@ -7,7 +7,7 @@ import pytest
 
 from simulations import theories
 from simulations.explorer import state
-from simulations.explorer.look import ARROWS, look
+from simulations.explorer.run_job import ARROWS, compute_run
 from simulations.workers import Event
 from tests.closeness import close
 
@@ -15,7 +15,7 @@ bokeh = pytest.importorskip("bokeh", reason="the extra explore is not installed"
 from bokeh.document import Document  # noqa: E402
 
 from simulations import maps  # noqa: E402
-from simulations.explorer.mapped import places  # noqa: E402
+from simulations.explorer.map_figure import map_cells  # noqa: E402
 from simulations.explorer.page import Page  # noqa: E402
 from simulations.explorer.plots import letters, without_latex  # noqa: E402
 
@@ -31,21 +31,21 @@ class Job:
         self.cancelled = True
 
     def run(self):
-        """Do the work here and now."""
+        """Run the job in this process."""
         try:
-            self.on_event(Event("done", look(self.task, self)))
-        except ArithmeticError as refusal:
-            self.on_event(Event("failed", str(refusal)))
+            self.on_event(Event("done", compute_run(self.task, self)))
+        except ArithmeticError as error:
+            self.on_event(Event("failed", str(error)))
 
     def report(self, content):
         self.on_event(Event("progress", content))
 
     def check(self):
-        """It is never cancelled."""
+        """Do nothing: the job is never cancelled."""
 
 
 class Workers:
-    """Collects the jobs; a test runs them."""
+    """Collects jobs, so that a test runs them."""
 
     def __init__(self):
         self.jobs = []
@@ -63,7 +63,7 @@ def pump(page):
 
 
 class Opened:
-    """A page, and what a person does on it."""
+    """A page, and actions of a user."""
 
     def __init__(self, query="", sweep=None, system="positional"):
         self.workers = Workers()
@@ -77,8 +77,8 @@ class Opened:
     def type(self, name, text):
         self.page.controls.by_name[name].field.value = text
 
-    def slide(self, name, place):
-        self.page.controls.by_name[name].slider.value = place
+    def slide(self, name, index):
+        self.page.controls.by_name[name].slider.value = index
 
     @property
     def status(self):
@@ -106,7 +106,7 @@ def sweep(sweep_folder):
 
 class TestRun:
     @pytest.mark.parametrize("query", [SMALL, "system=masked", "system=shallow", "system=toy"])
-    def test_is_shown(self, query):
+    def test_a_run_is_plotted(self, query):
         opened = Opened(query)
         assert "computing: 0 %" in opened.status
         opened.run()
@@ -117,14 +117,14 @@ class TestRun:
         lines = page.lines.data.data
         assert lines["time"][0] > 0.0
         assert list(page.lines.lines) == page.curves.value
-        assert len(page.portrait.path.data["x"]) == len(page.course.time)
+        assert len(page.portrait.path.data["x"]) == len(page.run.time)
         assert len(page.portrait.arrows.data["x0"]) > 0.8 * ARROWS**2
         assert "holds</b>" in page.invariants.text
         assert page.matrix.figure.visible == (page.theory.name != "toy")
         assert page.command.tags[0].startswith("patchdyn run ")
 
-    def test_a_theory_of_a_file_has_sliders_and_its_command(self, monkeypatch):
-        monkeypatch.setattr(theories, "_STATED", {})
+    def test_a_user_defined_theory_has_sliders_and_a_command(self, monkeypatch):
+        monkeypatch.setattr(theories, "_LOADED", {})
         theory = theories.from_file(TEACHER)
         opened = Opened(system=theory.name)
         opened.run().slide("K", 0)
@@ -134,10 +134,10 @@ class TestRun:
         assert f"--theory {TEACHER}" in opened.page.command.tags[0]
         assert opened.address.startswith("?system=stated%3Ateacher")
         assert Opened(opened.address, system="masked").page.theory is theory
-        for one in opened.page.controls.by_name.values():
-            assert not one.ticks or float(one.usual) in one.ticks
+        for control in opened.page.controls.by_name.values():
+            assert not control.ticks or float(control.default) in control.ticks
 
-    def test_events_are_marked_where_they_happen(self):
+    def test_events_are_marked_at_their_times(self):
         opened = Opened("D=16&horizon=1e4").run()
         outcomes = opened.page.theory.measure(opened.case)
         marked = dict(zip(*(opened.page.lines.events.data[key] for key in ("name", "time"))))
@@ -145,93 +145,93 @@ class TestRun:
         close(marked, {name: outcomes[name] for name in marked}, 1e-5)
         assert "onset<td>does not happen" in opened.page.outcomes.text
 
-    def test_the_moment_moves_matrix_cursor_and_cross(self):
+    def test_the_time_slider_moves_matrix_cursor_and_marker(self):
         opened = Opened("D=16&horizon=1e4").run()
-        page, course = opened.page, opened.page.course
-        assert page.lines.cursor.location == course.time[-1]
-        page.moment.value = 0
-        assert np.array_equal(page.matrix.data.data["weight"], course.attention[0].weights.ravel())
-        assert page.lines.cursor.location == course.time[0]
-        assert page.portrait.moment.data == {"x": [0.0], "y": [0.0]}
+        page, run = opened.page, opened.page.run
+        assert page.lines.cursor.location == run.time[-1]
+        page.time.value = 0
+        assert np.array_equal(page.matrix.data.data["weight"], run.attention[0].weights.ravel())
+        assert page.lines.cursor.location == run.time[0]
+        assert page.portrait.marker.data == {"x": [0.0], "y": [0.0]}
 
-    def test_two_tabs_share_nothing(self):
+    def test_tabs_are_independent(self):
         """Models belong to one document each."""
         first, second = Opened("system=toy"), Opened("system=toy")
         first.type("s", "2")
         assert second.page.controls.texts == {}
 
-    def test_a_run_that_fails_is_told(self):
+    def test_a_failed_run_shows_its_message(self):
         opened = Opened("D=16&tolerance=1e-40").run()
         assert opened.status.startswith('<b class="bad">not run</b>: tolerance = 1e-40 is below')
-        assert "run before" not in opened.status
+        assert "previous run" not in opened.status
 
 
 @pytest.fixture(scope="module")
-def kept():
-    """A page that has shown one run, for tests that ask it for another."""
+def used_page():
+    """A page that shows a run, for tests that request another run."""
     return Opened(SMALL).run()
 
 
 @pytest.fixture
-def opened(kept):
-    """That page with its first values again, and nothing asked for yet."""
-    kept.page.show({"D": "16", "horizon": "1e3"})
-    kept.page.cancel_run()
-    kept.workers.jobs.clear()
-    return kept
+def opened(used_page):
+    """The page with its initial values and no requested runs."""
+    used_page.page.show({"D": "16", "horizon": "1e3"})
+    used_page.page.cancel_run()
+    used_page.workers.jobs.clear()
+    return used_page
 
 
-class TestAsking:
-    def test_a_slider_types(self, opened):
+class TestRequests:
+    def test_a_slider_sets_its_field(self, opened):
         opened.slide("nu", 0)
         assert opened.page.controls.by_name["nu"].field.value == "1e-5"
         assert opened.case.problem.nu == 1e-5
         assert opened.address == "?system=positional&D=16&nu=1e-5&horizon=1e3"
 
-    def test_typing_moves_the_slider(self, opened):
+    def test_a_field_moves_its_slider(self, opened):
         opened.type("qD", "4")
         control = opened.page.controls.by_name["qD"]
         assert control.ticks[control.slider.value] == 4.0
         assert len(opened.workers.jobs) == 1
         assert opened.case.problem.q == 4 / 16
 
-    def test_each_change_cancels_the_run_before(self, opened):
-        for place in (5, 6, 7):
-            opened.slide("nu", place)
+    def test_each_change_cancels_the_previous_run(self, opened):
+        for index in (5, 6, 7):
+            opened.slide("nu", index)
         cancelled = [job.cancelled for job in opened.workers.jobs]
         assert cancelled == [True, True, False]
 
-    def test_what_is_told_late_is_not_shown(self, opened):
-        """An event that was sent before its run was cancelled."""
-        before = opened.page.course
+    def test_events_of_cancelled_runs_are_ignored(self, opened):
+        """The event was sent before the run was cancelled."""
+        before = opened.page.run
         opened.type("nu", "0.02")
         late = opened.workers.jobs[0]
         opened.type("nu", "0.1")
         late.run()
         pump(opened.page)
-        assert opened.page.course is before
+        assert opened.page.run is before
         opened.run()
-        assert opened.page.course is not before
+        assert opened.page.run is not before
 
-    def test_refused_values_are_told_and_nothing_is_run(self, opened):
+    def test_invalid_values_show_a_message_and_start_no_run(self, opened):
         command = opened.page.command.tags
         opened.type("nu", "<img src=x onerror=alert(1)>")
         assert "<img" not in opened.status
         assert "nu = &#x27;&lt;img src=x onerror=alert(1)&gt;&#x27; is not allowed" in opened.status
-        assert "What is drawn is the run before" in opened.status
+        assert "The plots show the previous run" in opened.status
         assert opened.workers.jobs == []
         assert opened.page.command.tags == command
 
     @pytest.mark.parametrize(
-        ("query", "words"),
+        ("query", "message"),
         [("system=nothing", "system = &#x27;nothing&#x27; is not allowed: system must be one of"),
          ("mu=1", "mu is not a parameter of this system: choose among D, C"),
          ("solver=euler", "solver = &#x27;euler&#x27; is not allowed"),
          ("C=5", "C = 5 is not allowed: C must be a divisor of D = 64")],
     )  # fmt: skip
-    def test_an_address_that_is_refused(self, query, words):
+    def test_an_invalid_address_shows_a_message(self, query, message):
         opened = Opened(query)
-        assert words in opened.status
+        assert message in opened.status
         assert opened.workers.jobs == []
 
     def test_cancel(self, opened):
@@ -242,14 +242,14 @@ class TestAsking:
         assert opened.status == "cancelled"
         assert not opened.page.cancel.visible
 
-    def test_back_to_the_usual_values(self, opened):
+    def test_reset_to_defaults(self, opened):
         opened.page.show({"nu": "0.2", "solver": "gd"})
         assert opened.case.solver == "gd"
         opened.page.show({})
         assert opened.page.controls.texts == {}
         assert opened.address == "?system=positional"
 
-    def test_an_address_gives_the_page_again(self):
+    def test_an_address_reproduces_the_page(self):
         first = Opened(SMALL).run()
         first.type("qD/C^2", "0.25")
         first.run()
@@ -259,15 +259,15 @@ class TestAsking:
         again = Opened(first.address.removeprefix("?")).run()
         assert again.address == first.address
         assert again.page.curves.value == ["alpha", "loss"]
-        assert again.page.course.axes == ("alpha", "rho")
+        assert again.page.run.axes == ("alpha", "rho")
         assert again.case.problem == first.case.problem
         for name, values in first.page.lines.data.data.items():
             assert np.array_equal(again.page.lines.data.data[name], values)
 
 
 class TestSweep:
-    def test_a_cell_is_its_run(self, sweep):
-        """The event on the page is the outcome that the sweep stored, computed by other calls."""
+    def test_a_clicked_cell_shows_its_run(self, sweep):
+        """The event on the page equals the stored outcome of the sweep."""
         opened = Opened("", sweep)
         panel = opened.page.sweep
         panel.fixed["beta"].value = "1.0"
@@ -281,7 +281,7 @@ class TestSweep:
         assert opened.page.command.tags == [theories.command(sweep.case(8))]
         assert f"{cell['T1'].item():.6g}" in panel.cell.text
 
-    def test_address_holds_map_and_plane(self, sweep):
+    def test_the_address_contains_map_and_plane(self, sweep):
         first = Opened("", sweep)
         first.page.sweep.which.value = "risk"
         first.page.sweep.fixed["beta"].value = "1.0"
@@ -290,13 +290,13 @@ class TestSweep:
         assert again.page.sweep.chosen == first.page.sweep.chosen
         assert "Final population risk" in again.page.sweep.legend.text
 
-    def test_every_map_is_drawn_as_it_is(self, sweep):
+    def test_every_map_is_plotted_with_its_values(self, sweep):
         opened = Opened("", sweep)
         panel = opened.page.sweep
-        for name, one in panel.maps.items():
+        for name, regime_map in panel.maps.items():
             panel.which.value = name
-            data = maps.draw_data(sweep, one, panel.at)
-            cells, log = places(data)
+            data = maps.draw_data(sweep, regime_map, panel.at)
+            cells, log = map_cells(data)
             assert log == {"x": True, "y": True}
             shown = np.array(panel.source.data["value"]).reshape(3, 2)
             assert np.array_equal(shown, data["value"].values, equal_nan=True)
@@ -320,5 +320,5 @@ def test_titles_without_latex(text, plain):
     [("gamma", "γ"), ("Phi_global", "Φ global"), ("alpha0", "α(0)"), ("K2_kk", "K2 kk"),
      ("loss", "loss"), ("rho0", "ρ(0)")],
 )  # fmt: skip
-def test_letters(name, written):
+def test_greek_letters(name, written):
     assert letters(name) == written

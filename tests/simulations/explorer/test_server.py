@@ -93,12 +93,12 @@ class TestDoor:
             assert (answer.status, answer.read().decode()) == (400, f"{sentence}\n")
 
     @pytest.mark.parametrize("value", ["9" * 199, "1e400", "%00", "%ff", "%F0%9F%98%80", "1/0"])
-    def test_a_value_that_is_not_allowed_is_told_on_the_page(self, explorer, value):
+    def test_a_value_that_is_not_allowed_is_first_line_on_the_page(self, explorer, value):
         assert ask(explorer, f"/?P={value}") == 200
 
 
 def test_a_run_starts_when_the_web_socket_is_open(monkeypatch):
-    """A page that is only fetched, by a prefetch or another program, computes nothing."""
+    """A request without a web socket, such as a prefetch, starts no run."""
     with serving(View("masked")) as explorer:
         started = queue.SimpleQueue()
         submit = explorer.workers.submit
@@ -120,21 +120,21 @@ def test_a_run_starts_when_the_web_socket_is_open(monkeypatch):
         assert started.empty()
 
 
-def test_stopping_closes_what_is_open():
-    """A browser keeps its connection, and its web socket, until the server ends them."""
-    with serving(View("masked")) as served:
-        kept = HTTPConnection("127.0.0.1", served.port, timeout=20.0)
-        kept.request("GET", "/nothing")
-        kept.getresponse().read()
-        raw = socket.create_connection(("127.0.0.1", served.port), timeout=20.0)
-    with contextlib.closing(kept), raw:
-        assert kept.sock.recv(1) == b""
+def test_stopping_closes_all_connections():
+    """A browser keeps its connections open until the server closes them."""
+    with serving(View("masked")) as explorer:
+        idle = HTTPConnection("127.0.0.1", explorer.port, timeout=20.0)
+        idle.request("GET", "/nothing")
+        idle.getresponse().read()
+        raw = socket.create_connection(("127.0.0.1", explorer.port), timeout=20.0)
+    with contextlib.closing(idle), raw:
+        assert idle.sock.recv(1) == b""
         assert raw.recv(1) == b""
 
 
 class TestCommand:
     @pytest.mark.parametrize(
-        ("words", "sentence"),
+        ("arguments", "message"),
         [
             (["--port", "70000"], "--port 70000 is not allowed: it must be an integer from 0 to"),
             (["--port", "1.5"], "--port 1.5 is not allowed"),
@@ -144,21 +144,21 @@ class TestCommand:
             (["--at", "mu=1"], "mu is not a parameter of this system"),
             (["--system", "nothing"], "invalid choice: 'nothing'"),
             (["none.py"], "none.py, line 1: the file cannot be read: No such file or directory"),
-            (["a.py", "--theory", "b.py"], "--theory b.py is not allowed with a.py: name one file"),
+            (["a.py", "--theory", "b.py"], "--theory b.py is not allowed with a.py: give one file"),
             (["--system", "masked", "--theory", "b.py"], "not allowed with argument --system"),
-            (["nowhere"], "nowhere holds no sweep: make one with `patchdyn sweep`"),
+            (["nowhere"], "nowhere contains no sweep: compute one with `patchdyn sweep`"),
         ],
     )
-    def test_bad_input(self, words, sentence, capsys, monkeypatch, tmp_path):
+    def test_bad_input(self, arguments, message, capsys, monkeypatch, tmp_path):
         monkeypatch.chdir(tmp_path)
-        assert main(["explore", *words]) == 2
-        said = capsys.readouterr().err
-        assert sentence in said
-        assert said.count("\n") == 1
+        assert main(["explore", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
 
-    def test_another_theory_than_that_of_the_sweep(self, sweep_folder, capsys):
+    def test_system_of_another_sweep_is_rejected(self, sweep_folder, capsys):
         assert main(["explore", str(sweep_folder), "--system", "masked"]) == 2
-        assert "is of positional" in capsys.readouterr().err
+        assert "is positional" in capsys.readouterr().err
 
     def test_without_the_extra(self, monkeypatch, capsys):
         monkeypatch.setattr(explore, "find_spec", lambda name: None)
@@ -173,8 +173,8 @@ class TestCommand:
         said = capsys.readouterr().err
         assert f"--port {explorer.port} is not allowed: Address already in use" in said
 
-    @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
-    def test_it_tells_its_address_and_ends_with_ctrl_c(self):
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C in another way")
+    def test_it_prints_its_address_and_ends_with_ctrl_c(self):
         words = [
             sys.executable,
             "-m",
@@ -187,8 +187,10 @@ class TestCommand:
         ]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True,
                               env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:  # fmt: skip
-            told = process.stdout.readline()
-            assert re.search(r"http://localhost:\d+/\?system=positional&nu=0.1$", told.strip())
+            first_line = process.stdout.readline()
+            assert re.search(
+                r"http://localhost:\d+/\?system=positional&nu=0.1$", first_line.strip()
+            )
             assert "stop it with Ctrl-C" in process.stdout.readline()
             process.send_signal(signal.SIGINT)
             assert process.wait(60.0) == 0

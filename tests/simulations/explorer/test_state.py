@@ -142,7 +142,7 @@ class TestStops:
                 assert float(state.show(stop)) == stop
                 assert state.nearest(one, state.show(stop)) == place
             if ticks and one.usual is not None:
-                assert ticks[state.nearest(one, state.usual(theory, one))] == one.usual
+                assert ticks[state.nearest(one, state.default_text(theory, one))] == one.usual
 
     @pytest.mark.parametrize(
         ("text", "stop"), [("0.0095", 0.01), ("2e-9", 1e-5), ("1/50", 0.02), ("7", 1.0)]

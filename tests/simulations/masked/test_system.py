@@ -21,7 +21,7 @@ from simulations.figures import regime_map
 from simulations.masked.runs import columns_of
 from simulations.masked.system import natural_horizon
 from simulations.strategies import masked_problems
-from simulations.sweep.run import compute, grid
+from simulations.sweep.compute import compute, grid
 from simulations.theories import command, load
 from tests.closeness import close
 

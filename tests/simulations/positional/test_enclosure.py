@@ -1,7 +1,7 @@
-"""Certified boxes hold every point of themselves: no slack, against the proved formula.
+"""Bounds on boxes contain the proved formula at every point.
 
-Trusts: the SymPy expressions of `symbolic.positional.symmetric_line`, evaluated exactly or to 200
-digits.
+The reference are the SymPy expressions of `symbolic.positional.symmetric_line`, evaluated exactly
+or to 200 digits.
 """
 
 import itertools
@@ -42,12 +42,12 @@ ARGUMENTS = (
 
 @cache
 def proved_terms():
-    """The sum over s of one image, and F, as functions of numbers of any precision."""
+    """Return the sum over s of one image, and F, as functions of mpmath numbers."""
     return sp.lambdify(ARGUMENTS, [line.FACTORS, line.F_ON_LINE], "mpmath")
 
 
 def drift(point):
-    """sign(1 - D r) B / N^2 at a point, by the plain sum over all images, to `DIGITS` digits."""
+    """Return sign(1 - D r) B / N^2 at a point, summed over all images, to `DIGITS` digits."""
     D, C, p = point.D, point.C, point.p
     N = D - C
     contrast = float((point.beta - point.x) / point.tau)
@@ -79,7 +79,7 @@ def drift(point):
 
 
 def numbers(low, high):
-    """Exact numbers as users give them: floats, short decimals, ratios."""
+    """Return a strategy for exact numbers: floats, short decimals, ratios."""
     return st.one_of(
         st.floats(low, high).map(Fraction),
         st.decimals(low, high, places=3).map(lambda number: exact(str(number))),
@@ -88,10 +88,10 @@ def numbers(low, high):
 
 
 def pair(ends):
-    return st.tuples(ends, ends).map(lambda two: (min(two), max(two)))
+    return st.tuples(ends, ends).map(lambda ends: (min(ends), max(ends)))
 
 
-#: Parts of an interval, its ends among them.
+#: Fractions of an interval, including its ends.
 PARTS = st.one_of(st.sampled_from((0.0, 1.0)), st.floats(0.0, 1.0)).map(Fraction)
 
 
@@ -111,29 +111,28 @@ def boxes_and_points(draw):
         intervals = {name: (low, low) for name, (low, _) in intervals.items()}
     assume(intervals["q"][1] > 0 and intervals["nu"][1] > 0)
     box = Box(D, C, **intervals, p=draw(st.sampled_from((3, 3, 5, 7, 21))))
-    place = {name: low + draw(PARTS) * (high - low) for name, (low, high) in intervals.items()}
-    return box, Witness(D, C, box.p, **place)
+    point = {name: low + draw(PARTS) * (high - low) for name, (low, high) in intervals.items()}
+    return box, Witness(D, C, box.p, **point)
 
 
-def holds(box, point, precision=96):
-    """Whether the value at a point lies in the bounds of every cell of its box that holds it."""
-    value, found = drift(point), 0
+def contains_value(box, point, precision=96):
+    """Return whether the bounds of each cell that contains a point contain the value at it."""
+    value, cells = drift(point), 0
     for cell in box.cells():
-        inside = all(low <= at <= high for (low, high), (at, _) in zip(cell, point.cell))
-        if inside:
+        if all(low <= x <= high for (low, high), (x, _) in zip(cell, point.cell)):
             low, high, _ = bounds(box, cell, precision)
             if not low <= value <= high:
                 return False
-            found += 1
-    return found > 0
+            cells += 1
+    return cells > 0
 
 
-def written_box(text, **at):
-    """A box and the point at its lower ends, but for what is given."""
+def written_box(text, **values):
+    """Return a box and the point at its lower ends or the given values."""
     box = read_box(text)
     names = ("q", "nu", "beta", "tau", "kappa", "alpha", "x")
-    place = {name: box.ends(name)[0] for name in names}
-    return box, Witness(box.D, box.C, box.p, **place | at)
+    point = {name: box.ends(name)[0] for name in names}
+    return box, Witness(box.D, box.C, box.p, **point | values)
 
 
 class TestEnclosure:
@@ -142,24 +141,24 @@ class TestEnclosure:
     @example(written_box("D=6, C=2, q=.3, alpha=.1, x=.207, beta=.462, tau=1.443"), 96)
     @example(written_box("D=6, C=2, q=.1..1, alpha=0..10, nu=1e-300, kappa=1..16, p=21"), 96)
     @example(written_box("D=6, C=3, q=1, alpha=0..0.2, x=0, nu=1e-300, beta=442, kappa=.5..8"), 96)
-    def test_points_of_a_box_lie_in_its_bounds(self, drawn, precision):
-        box, point = drawn
+    def test_bounds_contain_the_points_of_a_box(self, box_and_point, precision):
+        box, point = box_and_point
         assert box.contains(point)
         assume(point.beta != point.x)
-        assert holds(box, point, precision)
+        assert contains_value(box, point, precision)
 
     @settings(max_examples=50)
     @given(boxes_and_points())
-    def test_the_four_numbers_of_a_point_lie_in_a_cell(self, drawn):
-        """No point of a box is lost on the way to its cells: exactly."""
-        box, point = drawn
+    def test_cells_contain_the_points_of_a_box(self, box_and_point):
+        """The comparison is exact."""
+        box, point = box_and_point
         assert any(
-            all(low <= at <= high for (low, high), (at, _) in zip(cell, point.cell))
+            all(low <= x <= high for (low, high), (x, _) in zip(cell, point.cell))
             for cell in box.cells()
         )
 
-    def test_the_corner_that_one_rounding_for_two_had_lost(self):
-        """(beta - x)/tau of these floats is no point of the float interval widened by one unit."""
+    def test_cells_have_exact_ends(self):
+        """(beta - x)/tau of these floats differs by more than one unit from its rounded value."""
         beta, x, tau = 0.462, 0.207, 1.443
         exactly = (Fraction(beta) - Fraction(x)) / Fraction(tau)
         rounded = (beta - x) / tau
@@ -167,43 +166,43 @@ class TestEnclosure:
         box = Box(6, 2, (0, 1), (0, 1), x=(x, x), beta=(beta, beta), tau=(tau, tau))
         (cell,) = box.cells()
         assert cell.contrast == (exactly, exactly)
-        written_ones = read_box("D=6, C=2, q=.3, alpha=.1, x=.207, beta=.462, tau=1.443")
-        assert next(written_ones.cells()).contrast == (Fraction(255, 1443),) * 2
+        decimals = read_box("D=6, C=2, q=.3, alpha=.1, x=.207, beta=.462, tau=1.443")
+        assert next(decimals.cells()).contrast == (Fraction(255, 1443),) * 2
 
     @pytest.mark.parametrize("wrong", ["factor", "shift"])
-    def test_a_broken_formula_is_seen(self, wrong, monkeypatch):
-        def broken(D, C, k, plus, one):
-            M, g = state_terms(D, C, k, plus, one)
+    def test_broken_formula_is_detected(self, wrong, monkeypatch):
+        def broken(D, C, k, plus, powers):
+            M, g = state_terms(D, C, k, plus, powers)
             return (M, g * (1 + Fraction(1, 10**13)).numerator) if wrong == "factor" else (M + 1, g)
 
         monkeypatch.setattr("simulations.positional.invariance.balls.state_terms", broken)
         from simulations.positional.invariance.balls import coefficients
 
         coefficients.cache_clear()
-        assert not holds(*written_box("D=6, C=2, q=.3, alpha=.1, beta=1"))
+        assert not contains_value(*written_box("D=6, C=2, q=.3, alpha=.1, beta=1"))
         coefficients.cache_clear()
 
 
 class TestFormula:
-    """What the balls are summed from equals the proved expressions, exactly, at rational points."""
+    """The terms of the sum equal the proved expressions exactly at rational points."""
 
     @pytest.mark.parametrize("p", [3, 5, 7, 9])
     @pytest.mark.parametrize(("D", "C"), SIZES)
-    def test_is_the_proved_one(self, D, C, p):
+    def test_equals_the_proved_expressions(self, D, C, p):
         N, r = D - C, Fraction(3, 5 * D + 7)
         sizes = {sym.D: D, sym.C: C, sym.p: p, sym.Gamma: r}
         plain = [rationalize(x) for x in (line.FACTORS, line.SUM_OF_POWERS)]
         for k in range(N + 1):
             for plus in range(k + 1):
                 M, g = state_terms(D, C, k, plus, outputs(D, C + 2 * plus - k, r, p))
-                at = sizes | {line.N_PLUS: plus, line.N_MINUS: k - plus}
-                at = {name: Fraction(value) for name, value in at.items()}
-                assert [g, M] == [evaluate(expression, at) for expression in plain]
+                values = sizes | {line.N_PLUS: plus, line.N_MINUS: k - plus}
+                values = {name: Fraction(value) for name, value in values.items()}
+                assert [g, M] == [evaluate(expression, values) for expression in plain]
 
 
 class TestNumbers:
     @given(st.fractions())
-    def test_a_ball_holds_its_fraction(self, number):
+    def test_ball_contains_its_fraction(self, number):
         assert ball(number).contains(arb(number.numerator) / number.denominator) or (
             ball(number) * number.denominator
         ).contains(arb(number.numerator))
@@ -215,25 +214,25 @@ class TestNumbers:
 
     @pytest.mark.parametrize("N", [40, 300, 3000])
     @pytest.mark.parametrize("mean", [1e-9, 0.01, 0.3, 2.0, 16.0])
-    def test_features_beyond_the_cut_are_as_rare_as_stated(self, N, mean):
+    def test_probability_of_more_features_is_below_1e26(self, N, mean):
         q = mean / N
         cut = most_features(N, q)
         with mp.workdps(60):
-            chance = mp.mpf(q)
+            probability = mp.mpf(q)
             tail = mp.fsum(
-                mp.binomial(N, k) * chance**k * (1 - chance) ** (N - k)
+                mp.binomial(N, k) * probability**k * (1 - probability) ** (N - k)
                 for k in range(cut + 1, min(N, cut + 200) + 1)
             )
             assert tail <= mp.mpf("1e-26")
 
     @settings(max_examples=60)
     @given(st.lists(st.fractions(-3, 3), min_size=1, max_size=8), pair(numbers(0, 1)), PARTS)
-    def test_a_polynomial_is_above_its_least_value(self, coefficients, ends, part):
-        low, place = least_value(tuple(map(ball, coefficients)), *ends)
+    def test_lower_bound_of_a_polynomial(self, coefficients, ends, part):
+        low, point = least_value(tuple(map(ball, coefficients)), *ends)
         degree, q = len(coefficients) - 1, ends[0] + part * (ends[1] - ends[0])
         value = sum(
             c * math.comb(degree, k) * q**k * (1 - q) ** (degree - k)
             for k, c in enumerate(coefficients)
         )
         assert low <= value
-        assert ends[0] <= place <= ends[1]
+        assert ends[0] <= point <= ends[1]

@@ -1,4 +1,4 @@
-"""The claim on the three methods on made-up numbers, and its figure's data."""
+"""The claim on the three methods: its tables on made-up numbers, its data, and its figure."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ RUNS = [  # method, setting, certified, measured, error, bound, seconds
 
 
 def panel(qD=16.0, z=1.5, **changed):
-    """A panel of made-up runs; ``changed`` replaces the error of the first run of a method."""
+    """Return made-up runs of a problem, with other errors for the first run of some methods."""
     names = ("method", "setting", "certified", "measured", "error", "bound", "seconds")
     columns = {name: list(column) for name, column in zip(names, zip(*RUNS))}
     for method, error in changed.items():
@@ -89,9 +89,9 @@ class TestCompareMethods:
         close(float(row["error"]), 1e-6 / data.attrs["largest_entry"], rel=1e-12)
 
 
-def test_seconds_of_takes_the_shortest_after_one_uncounted_call():
+def test_seconds_of_calls_once_more_to_warm_up():
     calls = []
-    seconds = expectation_methods.seconds_of(lambda: calls.append(1), patience=0.0)
+    seconds = expectation_methods.seconds_of(lambda: calls.append(1), seconds_per_timing=0.0)
     assert len(calls) >= 2
     assert 0.0 <= seconds < 1.0
 

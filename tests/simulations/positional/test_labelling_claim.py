@@ -34,23 +34,23 @@ def test_the_figure_draws_every_law_with_labelled_axes():
 
 
 @pytest.mark.parametrize("k", claim.DENSITIES)
-def test_error_is_that_of_one_negated_set(k):
-    """A second road: at large D a single random set of -1 alone, (L-1) (q/2)^C."""
+def test_error_equals_that_of_a_single_negated_set(k):
+    """Compare with the probability (L-1) (q/2)^C of a single random set of -1 at large D."""
     for law in (FOUR, LOG):
         problem = claim.problem_of(law, k, 1e7)
         expected = (problem.L - 1) * (problem.q / 2) ** problem.C
         close(label_error(problem).error, expected, rel=1e-3)
 
 
-def test_sizes_are_whole_sets_and_dense_problems_are_left_out():
+def test_D_is_a_multiple_of_C_and_dense_problems_are_omitted():
     problem = claim.problem_of(LOG, 1, 1e3)
     assert (problem.C, problem.D) == (7, 994)
     assert claim.problem_of(FOUR, 3, 100.0) is None
 
 
-def course(power, C=(4,) * 4):
+def curve(power, C=(4,) * 4):
     D = (100, 1000, 10_000, 100_000)
-    return claim.Course(D, C, tuple(D ** -float(e) for D, e in zip(D, power)))
+    return claim.Curve(D, C, tuple(D ** -float(e) for D, e in zip(D, power)))
 
 
 @pytest.mark.parametrize(
@@ -63,18 +63,18 @@ def course(power, C=(4,) * 4):
     ],
 )
 def test_least_rise_where_sets_grow(power, least):
-    within(course(power, (5, 7, 9, 12)).least_rise, least, 1e-12)
+    within(curve(power, (5, 7, 9, 12)).least_rise, least, 1e-12)
 
 
 def test_least_rise_leaves_out_sizes_of_one_set_size():
     """The exponent falls between two sizes, and rises above both where C grows."""
-    within(course((3, 2, 4, 3), (5, 5, 6, 6)).least_rise, 1.0, 1e-12)
-    within(course((2, 3, 4, 3), (5, 5, 6, 6)).least_rise, 1.0, 1e-12)
-    assert math.isnan(course((3, 4, 5, 7)).least_rise)
+    within(curve((3, 2, 4, 3), (5, 5, 6, 6)).least_rise, 1.0, 1e-12)
+    within(curve((2, 3, 4, 3), (5, 5, 6, 6)).least_rise, 1.0, 1e-12)
+    assert math.isnan(curve((3, 4, 5, 7)).least_rise)
 
 
 def test_course_knows_its_powers():
-    one = course((1.5, 2.5, 2.5, 2.5))
+    one = curve((1.5, 2.5, 2.5, 2.5))
     assert one.stays_below(1) == 100.0
     assert one.stays_below(2) == 1000.0
     assert math.isnan(one.stays_below(3))

@@ -1,4 +1,4 @@
-"""The claims of the third theory: complete, able to come out otherwise, drawn from their data."""
+"""Claims of the shallow transformer: verdicts, figures, predicates, and the runs they share."""
 
 import math
 
@@ -14,16 +14,16 @@ from simulations.reproduction.registry import claim_ids, load
 from simulations.shallow import runs
 from simulations.shallow.claims import PAPER, noise, sparsification
 from simulations.shallow.claims.reduction import compare
-from simulations.shallow.claims.sample_complexity import seen_by_half
+from simulations.shallow.claims.sample_complexity import coupon_median
 from tests.closeness import close, within
-from tests.simulations.quick import figures, result, verdict
+from tests.simulations.quick import figures, result
 
 IDS = tuple(claim_id for claim_id in claim_ids() if claim_id.startswith("li-"))
 HOLDS, FINDING = Verdict.HOLDS, Verdict.FINDING
 EXPECTED = {"li-reduction": HOLDS, "li-conserved": HOLDS, "li-theorem-1-iterations": HOLDS}
 
 
-def test_they_stand_together_in_the_registry():
+def test_registry_lists_the_claims_together():
     first = claim_ids().index(IDS[0])
     assert len(IDS) >= 3
     assert claim_ids()[first : first + len(IDS)] == IDS
@@ -32,10 +32,10 @@ def test_they_stand_together_in_the_registry():
 @pytest.mark.slow
 @pytest.mark.traced
 @pytest.mark.parametrize("claim_id", IDS)
-def test_each_is_complete_and_comes_out_as_known(claim_id):
+def test_verdicts_and_figures(claim_id):
     assert load(claim_id).paper is PAPER
     assert load(claim_id).criterion.endswith(".")
-    assert verdict(claim_id) is EXPECTED.get(claim_id, FINDING)
+    assert result(claim_id).verdict is EXPECTED.get(claim_id, FINDING)
     assert figures((claim_id,))
 
 
@@ -44,9 +44,9 @@ def test_each_is_complete_and_comes_out_as_known(claim_id):
 def test_figures_are_drawn_from_their_stored_data(tmp_path):
     from matplotlib.figure import Figure as Canvas
 
-    drawn = figures(IDS)
-    assert len({figure.name for figure in drawn}) == len(drawn)
-    for figure in drawn:
+    all_figures = figures(IDS)
+    assert len({figure.name for figure in all_figures}) == len(all_figures)
+    for figure in all_figures:
         write_dataset(tmp_path / f"{figure.name}.nc", figure.data)
         canvas = Canvas(figsize=figure.size, layout="constrained")
         figure.draw(canvas)
@@ -55,16 +55,16 @@ def test_figures_are_drawn_from_their_stored_data(tmp_path):
 
 
 class TestNumbers:
-    def test_half_of_the_training_sets_hold_every_sample(self):
-        """By drawing them: a coin for each of two kinds, and six kinds by trial."""
-        close(seen_by_half(2), 2.0, rel=1e-10)
-        drawn = np.random.default_rng(0).integers(0, 6, (4000, 40))
-        seen = [np.mean([len(set(row[:N])) == 6 for row in drawn.tolist()]) for N in (12, 13)]
-        assert seen[0] < 0.52
-        assert seen[1] > 0.48
-        assert 12.0 < seen_by_half(6) < 13.0
+    def test_coupon_median(self):
+        """Two types of samples have a closed form; six are simulated."""
+        close(coupon_median(2), 2.0, rel=1e-10)
+        samples = np.random.default_rng(0).integers(0, 6, (4000, 40))
+        complete = [np.mean([len(set(row[:N])) == 6 for row in samples.tolist()]) for N in (12, 13)]
+        assert complete[0] < 0.52
+        assert complete[1] > 0.48
+        assert 12.0 < coupon_median(6) < 13.0
 
-    def test_half_of_the_training_sets(self):
+    def test_half_passed(self):
         close(runs.half_passed([8, 32, 128], np.array([0.0, 0.25, 0.75])), 64.0, rel=1e-12)
         assert runs.half_passed([8, 32], np.array([0.6, 1.0])) == 8.0
         assert runs.half_passed([8, 32], np.array([0.0, 0.4])) == 32.0  # not within the range
@@ -79,8 +79,8 @@ class TestNumbers:
             (-1.02, False, True),
         ],
     )
-    def test_removal_helps_by_the_interval_against_each(self, other, beyond, shown, absent):
-        """Less by more than the half-width of Student's interval at .9975."""
+    def test_removal_helps_only_if_both_intervals_do(self, other, beyond, shown, absent):
+        """The threshold is the half width of Student's interval at .9975."""
         signs = np.tile([1.0, -1.0], 8)  # 16 runs, standard error s / sqrt(15)
         half = stats.t.ppf(0.5 + 0.9975 / 2.0, 15) / math.sqrt(15.0)
         removed = np.full(16, 0.5)
@@ -91,7 +91,7 @@ class TestNumbers:
         assert sparsification.shown(table).tolist() == [shown]
         assert sparsification.absent(table).tolist() == [absent]
 
-    def test_only_the_loss_without_relevant_tokens_must_rise(self):
+    def test_only_removal_of_relevant_tokens_must_raise_the_loss(self):
         table = result("li-sparsification").tables["losses"]
         assert table.rows.index.tolist() == [(2.0, "15 relevant"), (4.0, "15 relevant")]
 
@@ -100,12 +100,12 @@ class TestNumbers:
         [
             (1.01, 3.0, True, False),
             (1.01, 1.4, True, False),
-            (1.0, 1.5, False, False),  # ends that do not count
+            (1.0, 1.5, False, False),  # at both thresholds
             (1.0, 1.49, False, True),
             (0.5, 3.0, False, False),
         ],
     )
-    def test_the_number_of_samples_grows_by_its_interval(self, low, high, shown, absent):
+    def test_growth_is_decided_by_its_interval(self, low, high, shown, absent):
         table = pd.DataFrame({"growth_low": [low], "growth_high": [high]})
         assert noise.grows(table).tolist() == [shown]
         assert noise.grows_not(table).tolist() == [absent]
@@ -117,12 +117,12 @@ class TestNumbers:
         assert result("li-noise").tables["parts"].data.parts.item() == len(decide) == 6
         assert len(table.data) == 8
 
-    def test_the_curve_is_closer_at_its_ends(self):
+    def test_curve_has_smaller_tolerance_at_its_ends(self):
         allowed = result("li-proposition-2").tables["curve"].data.allowed
         assert allowed.tolist() == [0.02, 0.1, 0.1, 0.1, 0.1, 0.02]
 
 
-def test_the_oracle_notices_another_rate(monkeypatch):
+def test_comparison_with_the_oracle_detects_another_rate(monkeypatch):
     """The comparison of `li-reduction` can fail."""
     from simulations.shallow.claims import reduction
 
@@ -134,66 +134,66 @@ def test_the_oracle_notices_another_rate(monkeypatch):
     close(compare(draw, 0)[0][-1] + 1.0, 1.0, rel=1e-12)
     from dynamics.shallow import oracle
 
-    true = oracle.step
-    monkeypatch.setattr(oracle, "step", lambda w, b, r: true(w, b, (r[0], 1.01 * r[1])))
+    original = oracle.step
+    monkeypatch.setattr(oracle, "step", lambda w, b, r: original(w, b, (r[0], 1.01 * r[1])))
     assert compare(draw, 0)[0].max() > 1e-6
 
 
 class TestNoise:
-    KIND = noise.RUNS[noise.WITHOUT]
+    RUN = noise.RUNS[noise.WITHOUT]
 
-    def test_without_attention_a_sample_is_its_mean(self):
-        """Training on means is training on tokens, to rounding."""
+    def test_without_attention_a_sample_is_equivalent_to_its_mean(self):
+        """Training on means equals training on tokens, to rounding."""
         from dynamics.shallow import draw_tokens, train_on_tokens
 
         problem, rng = noise.problem(attend=False), np.random.default_rng(0)
         start = runs.token_start(problem, rng)
-        drawn = draw_tokens(problem, 12, rng, noise=1.0)
+        tokens = draw_tokens(problem, 12, rng, noise=1.0)
         ends = [
-            train_on_tokens(one, **start, steps=30, learning_rate=0.5, attention=False)
-            for one in (drawn, noise.pooled(drawn))
+            train_on_tokens(x, **start, steps=30, learning_rate=0.5, attention=False)
+            for x in (tokens, noise.pooled(tokens))
         ]
         assert np.abs(ends[0].F).min() > 1e-3
         within(ends[1].F, ends[0].F, 1e-12)
 
-    def test_errors_have_their_norm_and_keep_their_direction(self):
+    def test_errors_have_the_requested_norm_and_a_fixed_direction(self):
         problem = noise.problem(attend=True)
         small, large = (
             noise.erring_start(problem, np.random.default_rng(1), sigma=size, delta=2.0 * size)
             for size in (0.5, 1.0)
         )
         for name, size in (("V", 0.5), ("K", 1.0), ("Q", 1.0)):
-            off = small[name] - np.eye(10, 5)
-            within(np.linalg.norm(off, axis=0), size, 1e-14)
-            within(large[name] - np.eye(10, 5), 2.0 * off, 1e-14)
+            error = small[name] - np.eye(10, 5)
+            within(np.linalg.norm(error, axis=0), size, 1e-14)
+            within(large[name] - np.eye(10, 5), 2.0 * error, 1e-14)
         assert np.array_equal(small["W_O"], large["W_O"])
 
     def test_more_samples_leave_fewer_errors(self):
         few, many = (
-            np.mean([noise.count_error({}, self.KIND, N, seed, 0) for seed in range(6)])
+            np.mean([noise.count_error({}, self.RUN, N, seed, 0) for seed in range(6)])
             for N in (8, 2048)
         )
         assert few > 0.2
-        assert many == noise.count_error({}, self.KIND, None, 0, 0) == 0.0
+        assert many == noise.count_error({}, self.RUN, None, 0, 0) == 0.0
 
-    def test_half_of_the_sets_by_a_known_share(self):
-        """A seed suffices from a size of its own on: the median of these, to a doubling."""
-        own = 3.0 * 1.5 ** np.arange(11)
-        N, again = runs.half_of_sets(lambda place: place[0] >= own[place[1]], 11, 0)
-        assert own[5] / 2.0 < N < own[5] * 2.0
-        low, high = np.quantile(again, [0.025, 0.975])
-        assert own[1] < low < N < high < own[9]
+    def test_half_of_sets_finds_the_median(self):
+        """Each seed suffices from a known size on; the result is their median to a factor 2."""
+        sizes = 3.0 * 1.5 ** np.arange(11)
+        N, resampled = runs.half_of_sets(lambda pair: pair[0] >= sizes[pair[1]], 11, 0)
+        assert sizes[5] / 2.0 < N < sizes[5] * 2.0
+        low, high = np.quantile(resampled, [0.025, 0.975])
+        assert sizes[1] < low < N < high < sizes[9]
         assert runs.half_of_sets(lambda _: False, 3, 0, most=128)[0] == 128.0
 
 
 class TestRuns:
     PROBLEM = ShallowProblem(L=10, alpha_confusion=0.1, background="single", neurons=10, xi=0.1)
 
-    def test_descent_is_that_of_the_population(self):
-        """The recorded losses are those of the house's solver at the same times."""
+    def test_descend_equals_gradient_descent_on_the_population(self):
+        """The recorded losses equal the ones of `gradient_descent` at the same times."""
         from dynamics import gradient_descent
 
-        found = runs.descend(self.PROBLEM, runs.symmetric_start(self.PROBLEM), 0.1, 0.7)
+        descent = runs.descend(self.PROBLEM, runs.symmetric_start(self.PROBLEM), 0.1, 0.7)
         run = gradient_descent(
             ShallowPopulation(self.PROBLEM),
             learning_rate=0.1,
@@ -201,12 +201,12 @@ class TestRuns:
             record="linear",
             records=41,
         )
-        within(found.hinge[:41], run.loss, 1e-12)
-        within(found.attention[:41], run.attention, 1e-12)
+        within(descent.hinge[:41], run.loss, 1e-12)
+        within(descent.attention[:41], run.attention, 1e-12)
 
-    def test_the_moment_is_between_two_steps(self):
-        found = runs.descend(self.PROBLEM, runs.symmetric_start(self.PROBLEM), 0.1, 0.7)
-        steps = int(found.reached / 0.1)
+    def test_level_is_reached_between_two_steps(self):
+        descent = runs.descend(self.PROBLEM, runs.symmetric_start(self.PROBLEM), 0.1, 0.7)
+        steps = int(descent.reached / 0.1)
         start = runs.symmetric_start(self.PROBLEM)
         before, after = (
             runs.descend(self.PROBLEM, start, 0.1, 0.0, most=number).hinge[-1]
@@ -214,5 +214,5 @@ class TestRuns:
         )
         assert after < 0.7 <= before
 
-    def test_threads_do_not_change_results(self):
-        assert runs.side_by_side(lambda n: n * n, range(20)) == [n * n for n in range(20)]
+    def test_map_in_threads_preserves_the_order(self):
+        assert runs.map_in_threads(lambda n: n * n, range(20)) == [n * n for n in range(20)]

@@ -1,4 +1,4 @@
-"""The shallow transformer through the tools: cases, outcomes, a sweep, a search, the command."""
+"""The system of the shallow transformer: cases, outcomes, invalid arguments, sweeps, maps."""
 
 import math
 
@@ -13,7 +13,7 @@ from simulations.cli import build_parser, main
 from simulations.commands.arguments import given_parameters
 from simulations.shallow.system import SLIDES, logit_and_gap, passage
 from simulations.strategies import shallow_problems
-from simulations.sweep.run import compute, grid
+from simulations.sweep.compute import compute, grid
 from simulations.theories import command, load
 from tests.closeness import close, within
 
@@ -25,33 +25,33 @@ def shallow():
     return load("shallow")
 
 
-def test_the_default_is_the_setting_of_the_slides(shallow):
+def test_default_is_the_setting_of_the_slides(shallow):
     case = shallow.build({})
     assert case.problem == ShallowProblem(**SLIDES)
     assert (case.solver, case.settings["steps"]) == ("gd", 100)
-    found = shallow.measure(case)
-    assert found["status"] == "completed"
-    within(found["attention_share"], 1.0, 0.01)  # the plateau, .909
-    assert found["test_error"] == 0.0
-    assert found["wrong_attractor"] == 0.0
-    assert 0.0 < found["time_to_margin"] < found["time"]
+    outcomes = shallow.measure(case)
+    assert outcomes["status"] == "completed"
+    within(outcomes["attention_share"], 1.0, 0.01)  # the plateau, .909
+    assert outcomes["test_error"] == 0.0
+    assert outcomes["wrong_attractor"] == 0.0
+    assert 0.0 < outcomes["time_to_margin"] < outcomes["time"]
 
 
-def test_its_bound_is_called_an_estimate(capsys):
+def test_bound_is_labelled_as_an_estimate(capsys):
     assert main(["run", "--system", "shallow", "--steps", "1"]) == 0
-    said = capsys.readouterr().out
-    assert "(rounding, estimated)" in said
-    assert "certified" not in said
+    text = capsys.readouterr().out
+    assert "(rounding, estimated)" in text
+    assert "certified" not in text
 
 
-def test_without_attention_nothing_concentrates(shallow):
-    found = shallow.measure(shallow.build({**SMALL, "attention": "none"}))
-    within(found["attention"], 0.4, 1e-14)
-    assert set(found) == {one.name for one in shallow.outcomes} | {"status", "message"}
+def test_attention_is_constant_without_attention(shallow):
+    outcomes = shallow.measure(shallow.build({**SMALL, "attention": "none"}))
+    within(outcomes["attention"], 0.4, 1e-14)
+    assert set(outcomes) == {quantity.name for quantity in shallow.outcomes} | {"status", "message"}
 
 
 @pytest.mark.parametrize(
-    ("values", "sentence"),
+    ("values", "message"),
     [
         ({"alpha_relevant": 0.05}, "alpha_relevant = 0.05 is not allowed"),
         ({"alpha_relevant": 0.97}, "alpha_relevant = 0.97 is not allowed: .* a whole number"),
@@ -65,14 +65,14 @@ def test_without_attention_nothing_concentrates(shallow):
         ({"solver": "flow", "steps": 5}, "steps is not allowed with solver = flow"),
     ],
 )
-def test_refusals_are_one_sentence(shallow, values, sentence):
-    with pytest.raises(ParameterError, match=sentence) as refusal:
+def test_invalid_parameters(shallow, values, message):
+    with pytest.raises(ParameterError, match=message) as error:
         shallow.build(values)
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("flags", "message"),
     [
         ("--alpha-relevant 0.9 --alpha-confusion 0.2", "must be at most 1"),
         ("--alpha-relevant 0.1 --alpha-confusion 0.1", "greater than alpha_confusion = 0.1"),
@@ -85,28 +85,28 @@ def test_refusals_are_one_sentence(shallow, values, sentence):
         ("--spread 0", "kink of its ReLU; perturb it, say spread = 0.01"),
     ],
 )
-def test_the_command_refuses_in_one_sentence(capsys, flags, sentence):
+def test_command_reports_invalid_options_in_one_line(capsys, flags, message):
     assert main(["run", "--system", "shallow", *flags.split()]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("patchdyn: ")
-    assert said.err.count("\n") == 1
-    assert sentence in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("patchdyn: ")
+    assert output.err.count("\n") == 1
+    assert message in output.err
 
 
 @pytest.mark.parametrize(
     "values", [{}, {**SMALL, "train_value": "no", "margin": 0.3, "queried": 4, "horizon": 6.0}]
 )
-def test_command_makes_the_same_case(shallow, values):
+def test_command_reproduces_the_case(shallow, values):
     case = shallow.build(values)
-    words = command(case).split()
-    args = build_parser().parse_args(words[1:])
+    arguments = command(case).split()
+    args = build_parser().parse_args(arguments[1:])
     given = given_parameters(args)
     again = shallow.build(given)
     assert (again.problem, again.settings) == (case.problem, case.settings)
 
 
-def test_logit_and_gap_by_hand():
+def test_logit_and_gap_in_closed_form():
     problem = ShallowProblem(**SMALL, overlap=0.5, xi=0.2, spread=0.1)
     state = problem.initial_state
     within(logit_and_gap(problem, state), (-0.5, 0.0), 1e-15)
@@ -122,7 +122,7 @@ def test_passage_is_linear_between_records():
     assert math.isnan(passage(time, np.zeros(3), 0.5))
 
 
-def test_a_sweep_and_its_maps():
+def test_sweep_and_its_maps():
     config = grid(
         "shallow",
         {"alpha_relevant": [0.3, 0.5], "attention_rate": [1.0, 30.0]},
@@ -131,8 +131,8 @@ def test_a_sweep_and_its_maps():
     sweep = maps.Sweep(compute(config), config)
     ends = sweep.data["attention"].values
     assert np.all(ends[:, 1] > ends[:, 0])
-    for one in maps.maps_of(sweep):
-        data = maps.draw_data(sweep, one, {})
+    for regime_map in maps.maps_of(sweep):
+        data = maps.draw_data(sweep, regime_map, {})
         assert set(np.unique(data["kind"].values)) <= {"value", "none"}
     share = maps.draw_data(sweep, maps.maps_of(sweep)[1], {})["value"].values
     close(share, ends / np.array([[0.75], [5 / 6]]), rel=1e-12)
@@ -140,6 +140,6 @@ def test_a_sweep_and_its_maps():
 
 @settings(max_examples=20)
 @given(shallow_problems(where="alpha_confusion > 0", M=4))
-def test_drawn_problems_satisfy_what_is_asked(problem):
+def test_strategy_satisfies_the_condition(problem):
     assert problem.M == 4
     assert problem.alpha_confusion > 0.0

@@ -26,10 +26,10 @@ horizon = 50
 
 @pytest.fixture(autouse=True)
 def forgotten():
-    before = dict(theories._STATED)
+    before = dict(theories._LOADED)
     yield
-    theories._STATED.clear()
-    theories._STATED.update(before)
+    theories._LOADED.clear()
+    theories._LOADED.update(before)
 
 
 def run(capsys, *words):
@@ -65,8 +65,8 @@ def test_help_tells_the_parameters_of_the_file(capsys):
     assert main(["run", "--theory", str(TEACHER), "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "teacher, as teacher.py states it (Zhang, Zhao, Gu, Cao (arXiv 2603.22801))" in said
-    assert "--K X tokens of a group (default 4); a divisor of D, at least 2" in said
-    assert "--c-out0 X initial c_out (default 0)" in said
+    assert "--K X tokens of a group (default: 4); a divisor of D, at least 2" in said
+    assert "--c-out0 X initial c_out (default: 0)" in said
 
 
 def test_sweep_and_map(tmp_path, capsys):
@@ -82,9 +82,9 @@ def test_sweep_and_map(tmp_path, capsys):
     cell = json.loads(capsys.readouterr().out)
     alone = run(capsys, TEACHER, "--D", 12, "--nu", 1, "--horizon", 50)
     close(cell["outcomes"]["c_in"], alone["final"]["c_in"], rel=1e-9)
-    theories._STATED.clear()
+    theories._LOADED.clear()
     assert main(["map", str(folder)]) == 2
-    assert "name it with --theory FILE.py" in capsys.readouterr().err
+    assert "load it with --theory FILE.py" in capsys.readouterr().err
     other = tmp_path / "other.py"
     other.write_text(TEACHER.read_text().replace("0.5 * (", "0.7 * ("))
     assert main(["map", str(folder), "--theory", str(other)]) == 2

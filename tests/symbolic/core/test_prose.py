@@ -66,14 +66,14 @@ def test_pieces_join_to_the_sentence_and_braces_balance(sentence):
     assert "".join(piece.source for piece in parts) == sentence
     assert all(piece.source for piece in parts)
     for piece in parts:
-        if piece.kind == "math":
+        if piece.category == "math":
             braces = re.sub(r"\\[{}]", "", piece.shown)
             assert braces.count("{") == braces.count("}")
             assert not re.search(r"[_^](?!\{)", re.sub(r"\\_", "", piece.shown))
 
 
 def test_long_formulas_are_displayed():
-    sentence = 'It says "gamma(t+1) = gamma(t) + eta alpha^p Gamma G^(p-1)", with alpha > 0 here.'
+    sentence = 'Lemma "gamma(t+1) = gamma(t) + eta alpha^p Gamma G^(p-1)", with alpha > 0 here.'
     in_line = latex(sentence)
     (formula,) = (piece.shown for piece in pieces(sentence) if piece.shown.startswith(r"\gamma"))
     assert in_line.count("equation*") == 0

@@ -1,4 +1,4 @@
-"""Lemmas 5.1 and 5.2 of Huang et al. and the reduction: they hold, and wrong versions fail."""
+"""Lemmas 5.1 and 5.2 of Huang et al. and the reduction: proofs, and failing variants."""
 
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ class TestProofs:
     @pytest.mark.slow
     @pytest.mark.no_cover  # tracing slows SymPy 2.4 times; the claims run these proofs
     @pytest.mark.parametrize("module", [lemma_5_1, lemma_5_2, reduction])
-    def test_all_cases_hold(self, module: object) -> None:
+    def test_all_cases_are_proved(self, module: object) -> None:
         proofs = module.prove_all()  # type: ignore[attr-defined]
         assert all(proof.all_zero for proof in proofs), [proof.failures for proof in proofs]
         minimum = {lemma_5_1: 700, lemma_5_2: 800, reduction: 20}[module]
@@ -28,7 +28,7 @@ class TestProofs:
     @pytest.mark.parametrize(
         "claims", [area_form.identities, area_form.group_identities, kernels.identities]
     )
-    def test_identities(self, claims: object) -> None:
+    def test_identities_are_proved(self, claims: object) -> None:
         assert decide_all("x", claims()).all_zero  # type: ignore[operator]
 
     def test_every_mask_and_masked_patch_is_compared(self) -> None:
@@ -38,8 +38,8 @@ class TestProofs:
         assert proof.identities["features of other clusters stay"] == 2 * 24
 
 
-class TestWrongVersionsFail:
-    def test_a_wrong_sign_in_p_s_own_area(self, monkeypatch: pytest.MonkeyPatch) -> None:
+class TestWrongFormulasFail:
+    def test_wrong_sign_in_own_area(self, monkeypatch: pytest.MonkeyPatch) -> None:
         wrong = property(lambda form: [z**2 * a for z, a in zip(form.z, form.a)])
         monkeypatch.setattr(AreaForm, "g", wrong)
         first, second = lemma_5_1.prove(*SMALL), lemma_5_2.prove(*SMALL)
@@ -53,8 +53,10 @@ class TestWrongVersionsFail:
         assert lemma_5_2.prove(*SMALL).failed > 0
         assert reduction.prove(*reduction.CASES[1]).failed > 0
 
-    def test_dense_positions_do_not_reduce(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where Upsilon differs within a cell, so does its gradient."""
+    def test_positions_that_vary_within_a_cell_do_not_reduce(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """If Upsilon varies within a cell, so does its gradient."""
 
         def one_cell(model: object, p: int) -> dict[tuple[int, ...], list[int]]:
             cells = right(model, p)  # type: ignore[arg-type]
@@ -71,16 +73,16 @@ class TestWrongVersionsFail:
 class TestRawModel:
     model = raw_model(SMALL[0])
 
-    def test_the_loss_is_the_raw_one(self) -> None:
-        """By hand at Q = 0: P = 4, uniform attention 1/4 to every key, own area half masked."""
+    def test_loss_by_hand(self) -> None:
+        """At Q = 0 attention is uniform, 1/4 to every key; half of the own area is masked."""
         unknowns = self.model.unknowns(0)
         point = dict.fromkeys(unknowns, Fraction(1))
         loss, *_ = self.model.evaluate(0, (0, 2), 0, point)
         # area 0 = {0, 1}, area 1 = {2, 3}; unmasked 1 and 3: a = (1/4, 1/4), z = 1
         assert loss == Fraction(1, 2) * (Fraction(3, 4) ** 2 + Fraction(1, 4) ** 2)
 
-    def test_an_exponential_of_twice_a_monomial_is_a_square(self) -> None:
-        """SymPy writes (e^x)^2 as e^(2 x); missing that, the loss would come out wrong."""
+    def test_exponential_of_twice_a_monomial_is_a_square(self) -> None:
+        """SymPy writes (e^x)^2 as e^(2 x), which must be replaced correctly."""
         point = {x: Fraction(3) for x in self.model.unknowns(0)}
         loss, *_ = self.model.evaluate(0, (0, 2), 0, point)
         attention = self.model.attention(0, (0, 2), 0, point)
@@ -88,22 +90,22 @@ class TestRawModel:
         residual = (1 - attention[1]) ** 2 + attention[3] ** 2
         assert loss == Fraction(9, 2) * residual
 
-    def test_only_the_row_of_the_query_moves(self) -> None:
+    def test_loss_depends_on_the_query_row_only(self) -> None:
         assert {i for i, _ in self.model.moving_entries(1, 2)} == {2}
 
 
-def test_signs_are_manifest() -> None:
+def test_signs_are_proved() -> None:
     proof = lemma_5_1.signs()
     assert proof.all_zero
     assert proof.identities["global correlation falls if no g_m exceeds g_1"] == 1
     z, a = sp.symbols("z a", positive=True)
-    builder = ProofBuilder("a difference is no manifest sum")
+    builder = ProofBuilder("a difference is not a nonnegative sum")
     lemma_5_1._nonnegative(builder, "x", z - a)
     assert not builder.build().all_zero
 
 
 @pytest.mark.parametrize("rest", [1e-300, 1e-20, 1e-3, 0.5, 1.0])
-def test_emitted_kernels_keep_the_digits_of_what_is_lacking(rest: float) -> None:
+def test_emitted_kernels_are_accurate_for_small_rest(rest: float) -> None:
     a = 1.0 - rest
     H, share, g = _emitted.own_area(1.5, a, rest)
     close(H, 2.25 * rest * rest, rel=1e-15)

@@ -1,4 +1,4 @@
-"""The lemmas for all sizes: proved, the procedure itself, and the same proofs of wrong formulas."""
+"""Proofs of the lemmas for all sizes, sums of symbolic length, and failing wrong formulas."""
 
 import pytest
 import sympy as sp
@@ -17,28 +17,27 @@ delta = sp.KroneckerDelta
 
 
 class TestSums:
-    def test_a_delta_is_summed_up(self) -> None:
+    def test_sum_over_delta_is_evaluated(self) -> None:
         assert collapse(sp.Sum(delta(i, k) * f[i] * h[i, j], (i, 1, P))) == f[k] * h[k, j]
         assert collapse(sp.Sum(2 + delta(i, k), (i, 1, P))) == 2 * P + 1
 
     def test_names_of_indices_do_not_matter(self) -> None:
-        one = sp.Sum(f[i] * sp.Sum(h[i, j], (j, 1, N)), (i, 1, P))
-        other = sp.Sum(f[j] * sp.Sum(h[j, i], (i, 1, N)), (j, 1, P))
-        assert vanishes(one - other)
-        assert not vanishes(one - other.subs(f, h))
+        first = sp.Sum(f[i] * sp.Sum(h[i, j], (j, 1, N)), (i, 1, P))
+        second = sp.Sum(f[j] * sp.Sum(h[j, i], (i, 1, N)), (j, 1, P))
+        assert vanishes(first - second)
+        assert not vanishes(first - second.subs(f, h))
 
-    def test_nor_does_the_order_of_the_sums(self) -> None:
-        one = sp.Sum(sp.Sum(u[i, m] * f[m], (m, 1, N)) * h[i], (i, 1, P))
-        other = sp.Sum(sp.Sum(u[i, m] * h[i], (i, 1, P)) * f[m], (m, 1, N))
-        assert vanishes(one - other)
+    def test_order_of_sums_does_not_matter(self) -> None:
+        first = sp.Sum(sp.Sum(u[i, m] * f[m], (m, 1, N)) * h[i], (i, 1, P))
+        second = sp.Sum(sp.Sum(u[i, m] * h[i], (i, 1, P)) * f[m], (m, 1, N))
+        assert vanishes(first - second)
 
-    def test_the_same_index_outside_and_inside_is_kept_apart(self) -> None:
-        """A sum inside a sum over the same letter is not caught by it."""
+    def test_inner_index_with_the_same_name_is_not_captured(self) -> None:
         inner = sp.Sum(f[i] ** 2, (i, 1, P))
         assert vanishes(sp.Sum(f[i] * inner, (i, 1, P)) - sp.Sum(f[j], (j, 1, P)) * inner)
         assert not vanishes(sp.Sum(f[i] * inner, (i, 1, P)) - sp.Sum(f[i] ** 3, (i, 1, P)))
 
-    def test_free_deltas_are_decided_in_both_cases(self) -> None:
+    def test_deltas_of_free_indices(self) -> None:
         assert vanishes(delta(k, l) * (f[k] - f[l]))
         assert not vanishes(delta(k, l) * f[k])
         assert vanishes(delta(k, l) * f[k], [(k, l)])
@@ -53,10 +52,10 @@ class TestSums:
             sp.Sum(f[i], (i, 1, P)) - P * f[k],
         ],
     )
-    def test_what_is_not_zero_is_not_called_zero(self, wrong: sp.Expr) -> None:
+    def test_nonzero_sums_do_not_vanish(self, wrong: sp.Expr) -> None:
         assert not vanishes(wrong)
 
-    def test_an_exchange_is_its_own_inverse(self) -> None:
+    def test_transposition(self) -> None:
         once = transposed(f[i], i, k, l)
         assert vanishes(sp.Sum(once - f[i], (i, 1, P)))
         assert [
@@ -71,29 +70,27 @@ class TestLemmas:
         "prove",
         [all_sizes.prove_4_1, all_sizes.prove_4_2, masked.prove_5_1, masked.prove_5_2],
     )
-    def test_hold_without_random_points(self, prove: object) -> None:
+    def test_proved_without_random_points(self, prove: object) -> None:
         proof = prove()  # type: ignore[operator]
         assert isinstance(proof, Proof)
         assert proof.all_zero, proof.failures
         assert proof.all_sizes
         assert "without random points" in proof.summary()
 
-    def test_the_orbits_are_the_two_kinds_of_pairs(self) -> None:
+    def test_orbits_of_pairs(self) -> None:
         same, different = sorted(all_sizes.orbits(2, 4), key=len)
         assert (len(same), len(different)) == (8 * 3, 8 * 4)
-        assert all(one[0] == other[0] for one, other in same)
+        assert all(i[0] == j[0] for i, j in same)
 
-    def test_without_the_exchange_of_sets_there_are_more_orbits(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        every = all_sizes.exchanges(3, 3)
-        within = [x for x in every if all(a[0] == b[0] for a, b in x.items())]
-        assert len(within) < len(every)
-        monkeypatch.setattr(all_sizes, "exchanges", lambda sets, places: within)
+    def test_more_orbits_without_exchange_of_sets(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        moves = all_sizes.exchanges(3, 3)
+        within = [x for x in moves if all(a[0] == b[0] for a, b in x.items())]
+        assert len(within) < len(moves)
+        monkeypatch.setattr(all_sizes, "exchanges", lambda sets, set_size: within)
         assert len(all_sizes.orbits(3, 3)) == 3 + 6
 
 
-class TestWrongFormulasAreSeen:
+class TestWrongFormulasFail:
     c = margins.WEIGHTED_SUM
 
     @pytest.mark.parametrize(
@@ -109,25 +106,27 @@ class TestWrongFormulasAreSeen:
             ("different", DIFFERENT + SAME),
         ],
     )
-    def test_on_the_manifold(self, argument: str, wrong: sp.Expr) -> None:
+    def test_wrong_sum_on_the_manifold(self, argument: str, wrong: sp.Expr) -> None:
         table = all_sizes.manifold_identities(**{argument: wrong})
-        assert [what for what, x in table.items() if not vanishes(x)]
+        assert [name for name, x in table.items() if not vanishes(x)]
 
     @pytest.mark.parametrize("factor", [2, -1, tau])
-    def test_the_gradient_of_a_logit(
+    def test_wrong_gradient_of_a_logit(
         self, factor: sp.Expr, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         wrong = factor * all_sizes.LOGIT_GRADIENT
         monkeypatch.setattr(all_sizes, "LOGIT_GRADIENT", wrong)
-        wrong_ones = [x for x in all_sizes.gradient_identities().values() if not vanishes(x)]
-        assert len(wrong_ones) == 1
+        failing = [x for x in all_sizes.gradient_identities().values() if not vanishes(x)]
+        assert len(failing) == 1
 
-    def test_a_law_that_knows_the_place(self) -> None:
-        """A law whose weights depend on the set is not left as it is by the exchange of sets."""
+    def test_law_that_depends_on_the_set(self) -> None:
+        """Such a law is not invariant under the exchange of sets."""
         table = all_sizes.exchange_identities()
         law = table["law, two other sets exchanged"]
-        assert not vanishes(law, all_sizes.APART)  # the signal set may be one of the two
-        assert vanishes(law, all_sizes.APART + all_sizes.OTHER_THAN_SIGNAL)
+        assert not vanishes(
+            law, all_sizes.DIFFERENT_INDICES
+        )  # the signal set may be one of the two
+        assert vanishes(law, all_sizes.DIFFERENT_INDICES + all_sizes.OTHER_THAN_SIGNAL)
 
     def test_noise_off_the_span(self) -> None:
         F = all_sizes.output(all_sizes.NOISE)
@@ -143,7 +142,7 @@ class TestWrongFormulasAreSeen:
         ],
     )
     @pytest.mark.parametrize("factor", [2, -1, sp.Rational(1, 2)])
-    def test_masked(self, table: object, formula: sp.Expr, factor: sp.Expr) -> None:
+    def test_wrong_masked_gradient(self, table: object, formula: sp.Expr, factor: sp.Expr) -> None:
         right, wrong = table(formula), table(factor * formula)  # type: ignore[operator]
-        changed = [x for what, x in wrong.items() if x != right[what]]
+        changed = [x for name, x in wrong.items() if x != right[name]]
         assert any(not vanishes(x) for x in changed)

@@ -1,4 +1,4 @@
-"""The floor of the loss: proved, compared with the prover's number, and broken on purpose."""
+"""The lower bound of the loss: its proof, and the number that the prover uses."""
 
 import math
 from fractions import Fraction
@@ -21,36 +21,36 @@ Q = Fraction(3, 8)
 
 
 def images(D, C):
-    """All coefficients outside the signal set, each with its exact probability."""
-    chance = {1: Q / 2, 0: 1 - Q, -1: Q / 2}
+    """Yield all coefficients outside the signal set with their exact probabilities."""
+    probability = {1: Q / 2, 0: 1 - Q, -1: Q / 2}
     for outside in product((1, 0, -1), repeat=D - C):
-        yield outside, math.prod(chance[s] for s in outside)
+        yield outside, math.prod(probability[s] for s in outside)
 
 
 class TestProof:
     @pytest.mark.parametrize(("D", "C", "p"), floor.CASES)
-    def test_the_sign_from_the_full_model(self, D, C, p):
+    def test_sign_of_F_in_the_full_model(self, D, C, p):
         proof = floor.prove(D, C, p)
         assert proof.all_zero, proof.failures
         assert proof.facts["patterns"] == D // C * 3 ** (D - C)
         assert proof.points == 2 * len(first_and_last(D, C))  # both signs of alpha
 
-    def test_the_other_sign_fails(self):
+    def test_opposite_sign_fails(self):
         proof = floor.prove(4, 2, sign=-1)
-        assert 0 < proof.failed < proof.count  # T = 0 has no other sign
+        assert 0 < proof.failed < proof.count  # at T = 0 the sign is 0
 
 
 class TestNumber:
-    """The prover's floor is that of the lemma: no loss on the plane is below it, some are next."""
+    """The prover's bound is the bound of the lemma, and it is nearly attained."""
 
     @pytest.mark.parametrize(("D", "C"), SIZES)
-    def test_by_enumeration(self, D, C):
-        chance = sum(chance for s, chance in images(D, C) if C + sum(s) <= 0)
-        found = proved_floor(Problem(D=D, C=C, q=float(Q)))
-        close(found, float(chance) * math.log(2.0), rel=1e-14)
-        assert found <= float(chance) * math.log(2.0) * (1.0 + 1e-15)
+    def test_bound_by_enumeration(self, D, C):
+        probability = sum(probability for s, probability in images(D, C) if C + sum(s) <= 0)
+        bound = proved_floor(Problem(D=D, C=C, q=float(Q)))
+        close(bound, float(probability) * math.log(2.0), rel=1e-14)
+        assert bound <= float(probability) * math.log(2.0) * (1.0 + 1e-15)
 
-    def test_how_long_association_is_sure(self):
+    def test_time_until_which_association_is_proved(self):
         problem, rho, loss = Problem(D=12, C=4, q=0.1, beta=0.75), -0.125, 0.03125
         proof = SimpleNamespace(
             problem=problem,
@@ -68,10 +68,10 @@ class TestNumber:
         ("D", "C", "plane"),
         [*((*sizes, "rho = gamma") for sizes in SIZES), (4, 2, "rho = beta"), (6, 2, "rho = beta")],
     )
-    def test_no_loss_is_below(self, D, C, plane):
-        """From the definition, attention matrix and all; on rho = beta for sets of two only."""
+    def test_no_loss_on_the_plane_is_below_the_bound(self, D, C, plane):
+        """Compute the loss from its definition; on rho = beta only for sets of two."""
         problem, rng = Problem(D=D, C=C, q=float(Q)), np.random.default_rng(7)
-        given = list(images(D, C))
+        all_images = list(images(D, C))
         same = np.kron(np.eye(D // C), np.ones((C, C))) > 0
         least = math.inf
         for _ in range(200):
@@ -81,11 +81,11 @@ class TestNumber:
             np.fill_diagonal(A, problem.beta)
             S = np.exp(A) / np.exp(A).sum(axis=1, keepdims=True)
             loss = 0.0
-            for outside, chance in given:
+            for outside, probability in all_images:
                 x = problem.kappa * alpha * S @ np.array([1] * C + list(outside))
                 F = float(np.sum(x**problem.p + problem.nu * x))
-                loss += float(chance) * float(np.logaddexp(0.0, -F))
+                loss += float(probability) * float(np.logaddexp(0.0, -F))
             least = min(least, loss)
-        assert least >= proved_floor(problem) * (1.0 - 1e-12)  # of the sums here
-        if D == 2 * C:  # T >= 0, and alpha may be as large as one likes
+        assert least >= proved_floor(problem) * (1.0 - 1e-12)  # rounding of the sums
+        if D == 2 * C:  # T >= 0, and alpha is unbounded
             assert least < 1.01 * proved_floor(problem)

@@ -1,6 +1,6 @@
-"""Lemmas 4.1 and 4.2 from the gradient of the full model, and the same proofs failing.
+"""Lemmas 4.1 and 4.2 from the gradient of the full model, and failing variants.
 
-Trusts nothing but SymPy's differentiation and exact rational arithmetic.
+Relies only on SymPy's differentiation and exact rational arithmetic.
 """
 
 from fractions import Fraction
@@ -12,7 +12,7 @@ from symbolic.positional import lemma_4_1, lemma_4_2, symmetry
 from symbolic.positional.reduction import first_and_last, layouts
 
 SMALL = (4, 2)
-#: The larger ones take seconds.
+#: Larger cases take seconds.
 CASES = [
     pytest.param(*case, marks=pytest.mark.slow if case[0] == 6 else ()) for case in lemma_4_1.CASES
 ]
@@ -20,11 +20,12 @@ CASES = [
 
 class TestLayouts:
     @pytest.mark.parametrize(("D", "C", "number"), [(4, 2, 3), (6, 2, 15), (6, 3, 10)])
-    def test_every_partition_once(self, D: int, C: int, number: int) -> None:
-        found = layouts(D, C)
-        assert len(found) == len(set(found)) == number
+    def test_partitions_are_complete_and_distinct(self, D: int, C: int, number: int) -> None:
+        partitions = layouts(D, C)
+        assert len(partitions) == len(set(partitions)) == number
         assert number == factorial(D) // (factorial(C) ** (D // C) * factorial(D // C))
-        assert all(sorted(j for members in x for j in members) == list(range(D)) for x in found)
+        for partition in partitions:
+            assert sorted(j for patches in partition for j in patches) == list(range(D))
 
     def test_first_is_contiguous_and_last_is_not(self) -> None:
         first, last = first_and_last(6, 2)
@@ -48,7 +49,7 @@ class TestSymmetry:
 class TestLemma41:
     @pytest.mark.parametrize(("D", "C", "p"), CASES)
     def test_holds(self, D: int, C: int, p: int) -> None:
-        """Every partition of (4, 2, 3) and (6, 3, 3), two of others, each at a random point."""
+        """Use all partitions of (4, 2, 3) and (6, 3, 3), and two of the other sizes."""
         partitions = None if (D, C, p) in lemma_4_1.CROSS_CHECKS else first_and_last(D, C)
         proof = lemma_4_1.prove(D, C, p, partitions=partitions)
         assert proof.all_zero, proof.failures
@@ -56,7 +57,7 @@ class TestLemma41:
         assert proof.facts["patterns"] == D // C * 3 ** (D - C)
 
     def test_expectation_over_the_signal_set_is_needed(self) -> None:
-        """Given the signal set there are more values; averaging leaves one of each kind."""
+        """Given the signal set there are more values; after averaging there is one per orbit."""
         facts = lemma_4_1.prove(6, 2, 3, partitions=first_and_last(6, 2)).facts
         assert facts["distinct dL/dA_ij, same set, signal set given"] == 2
         assert facts["distinct dL/dA_ij, different sets, signal set given"] == 3

@@ -1,4 +1,4 @@
-"""The drift on gamma = rho: proved, and the same proof failing where the formula is broken."""
+"""The drift on gamma = rho: its proof, and failing variants of the formula."""
 
 import pytest
 import sympy as sp
@@ -18,34 +18,34 @@ BROKEN = {
     "the linear part": line.DRIFT + nu,
 }
 
-#: The larger ones at p = 5 take seconds to differentiate.
+#: Larger cases at p = 5 take seconds.
 SOME = [
     pytest.param(*case, marks=pytest.mark.slow if case[0::2] == (6, 5) else ()) for case in CASES
 ]
 
 
 class TestProof:
-    def test_for_all_sizes(self):
+    def test_identities_for_all_sizes(self):
         proof = decide_all(line.CLAIM, line.identities())
         assert proof.all_zero, proof.failures
         assert proof.count == 6
 
     @pytest.mark.parametrize(("D", "C", "p"), SOME)
-    def test_from_the_full_model(self, D, C, p):
+    def test_comparison_with_the_full_model(self, D, C, p):
         proof = line.prove(D, C, p)
         assert proof.all_zero, proof.failures
         assert proof.facts["patterns"] == D // C * 3 ** (D - C)
 
-    def test_the_printed_equation_is_the_one_proved(self):
+    def test_displayed_drift_is_proved(self):
         (printed,) = (x for x in CATALOGUE["symmetric-line"].equations if x.name == "drift")
         proof = decide_all(line.CLAIM, line.identities(printed.right))
         assert proof.all_zero
         assert printed.right is line.DRIFT
 
 
-class TestBroken:
+class TestWrongFormulasFail:
     @pytest.mark.parametrize("drift", BROKEN.values(), ids=BROKEN)
-    def test_is_caught_twice(self, drift: sp.Expr):
+    def test_wrong_drift_fails_in_both_proofs(self, drift: sp.Expr):
         proof = decide_all(line.CLAIM, line.identities(drift))
         assert proof.failed == 1
         assert "all patches" in proof.failures[0]
@@ -53,11 +53,11 @@ class TestBroken:
         assert not full.all_zero
         assert all("d(gamma - rho)/dt" in failure for failure in full.failures)
 
-    def test_off_the_line_f_depends_on_more(self, monkeypatch):
-        apart = lambda self: line.RationalPoint.__post_init__(self)  # noqa: E731
-        monkeypatch.setattr(line.LinePoint, "__post_init__", apart)
+    def test_off_the_line_F_depends_on_more_than_counts(self, monkeypatch):
+        unequal = lambda self: line.RationalPoint.__post_init__(self)  # noqa: E731
+        monkeypatch.setattr(line.LinePoint, "__post_init__", unequal)
         assert not line.prove(6, 2).all_zero
 
-    def test_the_mean_is_caught(self, monkeypatch):
+    def test_wrong_mean_fails(self, monkeypatch):
         monkeypatch.setattr(line, "MEAN_N", line.MEAN_N * C / (C - 1))
         assert any("mean of n" in failure for failure in line.prove(4, 2).failures)

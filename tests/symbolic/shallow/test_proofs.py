@@ -1,4 +1,4 @@
-"""The third theory's derivations hold, and altered ones fail."""
+"""Derivations of the shallow transformer: proofs, and failing variants."""
 
 import pytest
 import sympy as sp
@@ -23,7 +23,7 @@ FACTORS = [2, -1, sp.Rational(1, 2)]
 
 
 def _sum_fails(right: dict[str, sp.Expr], wrong: dict[str, sp.Expr]) -> bool:
-    return any(not vanishes(x) for what, x in wrong.items() if x != right[what])
+    return any(not vanishes(x) for name, x in wrong.items() if x != right[name])
 
 
 @pytest.mark.parametrize("factor", FACTORS)
@@ -76,31 +76,31 @@ class TestAlteredReduction:
         monkeypatch.setattr(concentration, name, factor * getattr(concentration, name))
         wrong = concentration.identities()
         assert any(
-            wrong[what] != x and not decide(wrong[what], points=2).zero for what, x in right.items()
+            wrong[key] != x and not decide(wrong[key], points=2).zero for key, x in right.items()
         )
 
 
-class TestWhatIsNeeded:
-    def test_without_orthonormal_patterns_the_parts_do_not_close(self) -> None:
+class TestAssumptions:
+    def test_orthonormal_patterns_are_needed(self) -> None:
         table = reduction.part_identities()
-        assert not any(words.vanishes(x) for what, x in table.items() if "after" in what)
+        assert not any(words.vanishes(x) for key, x in table.items() if "after" in key)
 
-    def test_unequal_rates_have_no_gram_form(self) -> None:
+    def test_equal_rates_are_needed_for_the_gram_form(self) -> None:
         wrong = gram.form_identities(pair=gram.stepped(2 * gram.eta))
         assert any(not words.vanishes(x) for x in wrong.values())
 
-    def test_gates_on_another_query_are_seen(self) -> None:
-        one = reduction
-        wrong = one.VALUE_GRADIENT.xreplace({one.gate[one.t, one._j]: one.gate[one.t, one.v]})
-        assert wrong != one.VALUE_GRADIENT
-        assert not vanishes(sp.diff(one.F, one.H[one.t, one.u]) - wrong)
+    def test_gates_of_another_query_fail(self) -> None:
+        t, u, v, gate = reduction.t, reduction.u, reduction.v, reduction.gate
+        wrong = reduction.VALUE_GRADIENT.xreplace({gate[t, reduction._j]: gate[t, v]})
+        assert wrong != reduction.VALUE_GRADIENT
+        assert not vanishes(sp.diff(reduction.F, reduction.H[t, u]) - wrong)
 
-    def test_without_the_mean_the_logit_gradient_fails(self) -> None:
-        one = reduction
-        wrong = one.s[one.v] * one.attention(one.u, one.v) * one.pull(one.u, one.v)
-        assert not vanishes(sp.diff(one.F, one.A[one.u, one.v]) - wrong)
+    def test_logit_gradient_without_the_mean_fails(self) -> None:
+        u, v = reduction.u, reduction.v
+        wrong = reduction.s[v] * reduction.attention(u, v) * reduction.pull(u, v)
+        assert not vanishes(sp.diff(reduction.F, reduction.A[u, v]) - wrong)
 
-    def test_the_limits_fail_for_another_factor(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_limits_with_another_factor_fail(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(concentration, "RHO", 2 * concentration.RHO)
         assert concentration.prove()[1].failed == 1
         monkeypatch.setattr(concentration, "OMEGA_OF", concentration.OMEGA_OF + 1)
@@ -110,19 +110,19 @@ class TestWhatIsNeeded:
 
 
 class TestScalars:
-    def test_written_out(self) -> None:
+    def test_orbits_by_enumeration(self) -> None:
         assert scalars.orbits(4) == scalars.NUMBERS
         assert scalars.orbits(3)["V"] == 5  # no two irrelevant patterns
 
-    def test_without_the_exchange_there_are_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        every = scalars.symmetries
-        half = lambda M: [move for k, move in enumerate(every(M)) if k % 2 == 0]  # noqa: E731
+    def test_more_orbits_without_the_exchange(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        original = scalars.symmetries
+        half = lambda M: [move for k, move in enumerate(original(M)) if k % 2 == 0]  # noqa: E731
         monkeypatch.setattr(scalars, "symmetries", half)
         assert scalars.orbits(4)["V"] == 10
         assert scalars.prove().failed > 0
 
     @pytest.mark.parametrize("name", scalars.FIXED)
-    def test_another_count_of_fixed_entries_fails(
+    def test_wrong_number_of_fixed_entries_fails(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         without, swapped = scalars.FIXED[name]
@@ -140,11 +140,11 @@ class TestWords:
         assert words.trace(X * Y * S - Y * X * S) != 0
         assert words.trace(X - words.transpose(X)) == 0
 
-    def test_order_matters_and_powers_are_words(self) -> None:
+    def test_products_do_not_commute(self) -> None:
         X, Y = self.X, self.Y
         assert not words.vanishes(X * Y - Y * X)
         assert words.vanishes((X + Y) ** 2 - X**2 - X * Y - Y * X - Y**2)
 
-    def test_rules_are_applied_to_the_end(self) -> None:
+    def test_rules_are_applied_exhaustively(self) -> None:
         X, Y = self.X, self.Y
         assert words.vanishes(X * X * Y * Y - 1, {(X, Y): sp.S.One})

@@ -6,7 +6,7 @@ sum depend on different indices. Gaussian data occur only in polynomials.
 
 from random import Random
 
-#: Definitions of index sets by name.
+#: Mapping from names to definitions of index sets.
 SETS = {
     "room": 'room = Exchangeable("room", n)',
     "person": 'person = Exchangeable("person", m, inside=room)',
@@ -53,23 +53,23 @@ def random_theory(seed):
 def _sources(rng, sets, plain):
     """Return the lines of at most two sources, their axes, and the names of Gaussian ones."""
     lines, data, random = [], {}, []
-    kinds = ("colouring", "colouring", "subset", "choice", "given", "gaussian", "gaussian", "pairs")
-    for letter, kind in zip("st", rng.sample(kinds, rng.randint(0, 2))):
+    types = ("colouring", "colouring", "subset", "choice", "given", "gaussian", "gaussian", "pairs")
+    for letter, source_type in zip("st", rng.sample(types, rng.randint(0, 2))):
         where = rng.choice(plain)
         data[letter] = (where,)
-        if kind == "colouring":
+        if source_type == "colouring":
             lines.append(f'{letter} = Colouring("{letter}", {where}, {{1: q, -2: 1 - q}})')
-        elif kind == "subset":
+        elif source_type == "subset":
             data[letter] = (rng.choice(sets),)
             lines.append(f'{letter} = Subset("{letter}", {data[letter][0]}, 1)')
-        elif kind == "given" and "person" in plain and "c" not in data:
+        elif source_type == "given" and "person" in plain and "c" not in data:
             lines.append('c = Choice("c", room)')
             lines.append(
                 f'{letter} = Colouring("{letter}", person, {{2: q, -1: 1 - q}}, given={{c: 2}})'
             )
             data |= {"c": ("room",), letter: ("person",)}
-        elif kind in ("gaussian", "pairs"):
-            data[letter] = tuple(rng.choice(sets) for _ in range(1 + (kind == "pairs")))
+        elif source_type in ("gaussian", "pairs"):
+            data[letter] = tuple(rng.choice(sets) for _ in range(1 + (source_type == "pairs")))
             by_part = data[letter] == ("both",) and rng.random() < 0.6
             variance = f'{{"{plain[0]}": q, "{plain[1]}": 2}}' if by_part else "q"
             axes = ", ".join(data[letter])
@@ -125,13 +125,13 @@ class _Loss:
         free = {name: where for name, where in free.items() if rng.random() < 0.85}
         if depth == 0:
             return self.leaf(free, degree)
-        kind = rng.choice(
+        operation = rng.choice(
             ["add", "multiply", "multiply", "sum", "sum", "softmax", "function", "function"]
         )
-        if kind == "add":
+        if operation == "add":
             (a, used), (b, others) = (self.expression(free, depth - 1, degree) for _ in "ab")
             return f"({a} + {b})", used | others
-        if kind == "function":
+        if operation == "function":
             if degree >= 2:
                 a, used = self.expression(free, depth - 1, degree // 2)
                 return f"({a})**2", used
@@ -139,18 +139,18 @@ class _Loss:
                 a, used = self.expression(free, depth - 1, 0)
                 return f"(0.4 * {a}){rng.choice(FUNCTIONS)}", used
         name = self.unused(free)
-        if kind in ("sum", "softmax") and name is not None:
-            return self.bound(kind, name, free, depth, degree)
+        if operation in ("sum", "softmax") and name is not None:
+            return self.bound(operation, name, free, depth, degree)
         own = rng.randint(0, degree)
         a, used = self.expression(free, depth - 1, own)
         b, others = self.expression(free, depth - 1, degree - own)
         return f"{a} * {b}", used | others
 
-    def bound(self, kind, name, free, depth, degree):
+    def bound(self, operation, name, free, depth, degree):
         """Return a sum or an average over softmax weights."""
         inner = {**free, name: self.rng.choice(self.sets)}
         body, used = self.expression(inner, depth - 1, degree)
-        if kind == "softmax":
+        if operation == "softmax":
             score, others = self.expression(inner, depth - 1, 0)
             if name in others:
                 body, used = f"({score}).softmax({name!r}) * {body}", used | others

@@ -31,7 +31,7 @@ THEORY = Theory("moments", "none", sizes=(N, d), parameters=(U,), data=Data(x, z
 
 
 @pytest.fixture
-def stated(tmp_path):
+def loaded_theory(tmp_path):
     def load(text):
         path = tmp_path / "mine.py"
         path.write_text(text)
@@ -51,8 +51,8 @@ def stated(tmp_path):
         ("U * z**3", "0"),
     ],
 )
-def test_moments_for_all_sizes(stated, loss, mean):
-    theory = stated(MOMENTS.replace("LOSS", loss))
+def test_moments_for_all_sizes(loaded_theory, loss, mean):
+    theory = loaded_theory(MOMENTS.replace("LOSS", loss))
     derived = theory.reduced.expanded(theory.reduced.loss)
     names = dict(zip("UNds", sp.symbols("U N d s")))
     assert sp.expand(derived - eval(mean, {"__builtins__": {}}, names)) == 0
@@ -136,9 +136,9 @@ REJECTED = {
 
 
 @pytest.mark.parametrize("case", REJECTED)
-def test_loss_without_closed_expectation_is_rejected(stated, case):
+def test_loss_without_closed_expectation_is_rejected(loaded_theory, case):
     loss, sentence = REJECTED[case]
-    theory = stated(MOMENTS.replace("LOSS", f'({loss}).sum("i").sum("a")'))
+    theory = loaded_theory(MOMENTS.replace("LOSS", f'({loss}).sum("i").sum("a")'))
     with pytest.raises(TheoryError) as error:
         _ = theory.reduced
     assert sentence in str(error.value)
@@ -170,10 +170,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_invalid_gaussian_data_are_rejected(stated, case):
+def test_invalid_gaussian_data_are_rejected(loaded_theory, case):
     old, new, sentence = WRONG[case]
     with pytest.raises(TheoryError) as error:
-        stated(MOMENTS.replace(old, new).replace("LOSS", "U**2"))
+        loaded_theory(MOMENTS.replace(old, new).replace("LOSS", "U**2"))
     assert sentence in str(error.value)
 
 

@@ -16,7 +16,7 @@ PACKAGE = Path(symbolic.__file__).parent
 
 
 @pytest.fixture
-def stated(tmp_path):
+def loaded_theory(tmp_path):
     """Return a function that loads a theory from text after replacements."""
 
     def load(text, **changes):
@@ -34,10 +34,10 @@ def counts(theory):
     return {name: sp.expand(count) for name, count in theory.order_parameters.items()}
 
 
-def test_order_parameters_of_lemma_4_1(stated):
+def test_order_parameters_of_lemma_4_1(loaded_theory):
     """The file imports nothing, and D and C remain symbols."""
     D, C, nu = sp.symbols("D C nu")
-    theory = stated(POSITIONAL)
+    theory = loaded_theory(POSITIONAL)
     assert counts(theory) == {
         "gamma": sp.expand(D * (C - 1)),
         "rho": sp.expand(D * (D - C)),
@@ -59,9 +59,9 @@ def test_orbit_sizes_sum_to_the_number_of_entries(name):
         assert sp.expand(total - sp.Mul(*sizes)) == 0
 
 
-def test_odd_entries_of_signed_sets_vanish(stated):
+def test_odd_entries_of_signed_sets_vanish(loaded_theory):
     d = sp.Symbol("d")
-    multiplicities = counts(stated(FLIPS))
+    multiplicities = counts(loaded_theory(FLIPS))
     assert multiplicities["W[diagonal]"] == d
     assert "W[other coordinate]" not in multiplicities
     quadruples = {name: n for name, n in multiplicities.items() if name.startswith("T")}
@@ -73,23 +73,25 @@ def test_odd_entries_of_signed_sets_vanish(stated):
     }
 
 
-def test_triples_of_nested_sets(stated):
+def test_triples_of_nested_sets(loaded_theory):
     """There are 12 pairs of a partition of three indices and a refinement of it."""
     n, m = sp.symbols("n m")
-    triples = {name: k for name, k in counts(stated(COLOURS)).items() if name.startswith("B")}
+    triples = {
+        name: k for name, k in counts(loaded_theory(COLOURS)).items() if name.startswith("B")
+    }
     assert len(triples) == 12
     assert sp.expand(sum(triples.values()) - (n * m) ** 3) == 0
 
 
-def test_fixed_orbit_is_no_order_parameter(stated):
-    theory = stated(
+def test_fixed_orbit_is_no_order_parameter(loaded_theory):
+    theory = loaded_theory(
         POSITIONAL,
         changes={'A.fix("diagonal", beta)': 'A.fix("other set", 0)', ', "A[other set]": "rho"': ""},
     )
     assert set(theory.order_parameters) == {"A[diagonal]", "gamma", "alpha"}
 
 
-def test_softmax_derivative_has_no_cancellation(stated):
+def test_softmax_derivative_has_no_cancellation(loaded_theory):
     """The derivative of e^gamma / Z is a product of weights, without subtractions."""
     text = """\
 n = Size("n"); k = Exchangeable("k", n); A = Tensor("A", (k, k))
@@ -97,7 +99,7 @@ x = Choice("x", k)
 THEORY = Theory("t", "none", sizes=(n,), parameters=(A,), data=Data(x),
     loss=lambda A, x: (A["i", "j"].softmax(over="j") * x["j"] * x["i"]).sum("j").sum("i"))
 """
-    reduced = stated(text).reduced
+    reduced = loaded_theory(text).reduced
     slope = reduced.expanded(reduced.gradient["A[diagonal]"])
     own, other, size = sp.Symbol("A[diagonal]"), sp.Symbol("A[other k]"), sp.Symbol("n")
     Z = sp.exp(own) + (size - 1) * sp.exp(other)
@@ -183,10 +185,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_invalid_theory_raises_its_message(stated, case):
+def test_invalid_theory_raises_its_message(loaded_theory, case):
     old, new, sentence = WRONG[case]
     with pytest.raises(TheoryError) as error:
-        stated(POSITIONAL, changes={old: new})
+        loaded_theory(POSITIONAL, changes={old: new})
     assert str(error.value).startswith("mine.py, line ")
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
@@ -209,10 +211,10 @@ ODD = {
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_operation_that_breaks_oddness_is_rejected(stated, case):
+def test_operation_that_breaks_oddness_is_rejected(loaded_theory, case):
     old, new, sentence = ODD[case]
     with pytest.raises(TheoryError, match="that is odd") as error:
-        stated(FLIPS, changes={old: new})
+        loaded_theory(FLIPS, changes={old: new})
     assert sentence in str(error.value)
     assert "flipping one coordinate would change more than its sign" in str(error.value)
 
@@ -229,22 +231,22 @@ VALUES = {
 
 
 @pytest.mark.parametrize("sentence", VALUES)
-def test_values_outside_their_domain_are_rejected(stated, sentence):
+def test_values_outside_their_domain_are_rejected(loaded_theory, sentence):
     good = {"D": 8, "C": 2, "q": 1, "nu": 0.1, "beta": -1}
-    theory = stated(POSITIONAL)
+    theory = loaded_theory(POSITIONAL)
     assert theory.checked(good) == good
     with pytest.raises(TheoryError) as error:
         theory.checked(good | VALUES[sentence])
     assert sentence in str(error.value)
 
 
-def test_set_size_must_be_an_integer(stated):
-    theory = stated(POSITIONAL, changes={', divides="D"': ""})
+def test_set_size_must_be_an_integer(loaded_theory):
+    theory = loaded_theory(POSITIONAL, changes={', divides="D"': ""})
     with pytest.raises(TheoryError, match="line 3: set has D/C = 8/3 elements: it must be a whole"):
         theory.checked({"D": 8, "C": 3, "q": 1, "nu": 0.1, "beta": 0})
 
 
-def test_too_many_nested_loops_are_rejected(stated):
+def test_too_many_nested_loops_are_rejected(loaded_theory):
     """A summand depends on four rooms, and no factor can be moved out."""
     text = """\
 n = Size("n"); room = Exchangeable("room", n); person = Exchangeable("person", 2, inside=room)
@@ -257,7 +259,7 @@ def loss(U, s):
     return (a + b * c + d * U).tanh().sum("r").sum("t").sum("u").sum("v")
 THEORY = Theory("t", "none", sizes=(n,), parameters=(U,), data=Data(s), loss=loss)
 """
-    theory = stated(text)
+    theory = loaded_theory(text)
     with pytest.raises(TheoryError, match=r"4 nested loops over families \(most: 3\)"):
         source(theory)
 
@@ -273,8 +275,8 @@ def test_example_values_are_distinct_and_in_the_domain(domain):
     assert [constant.checked(x) for x in values] == values
 
 
-def test_former_keywords_are_accepted(stated):
-    theory = stated(POSITIONAL, changes={"names={": 'usual={"D": 8}, names={'})
+def test_former_keywords_are_accepted(loaded_theory):
+    theory = loaded_theory(POSITIONAL, changes={"names={": 'usual={"D": 8}, names={'})
     assert theory.defaults == {"D": 8}
 
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dynamics.core.annotations import Doc, above
-from simulations.running import Solver, error_of_states
-from simulations.system import COST, Quantity, System
+from simulations.case import COST, Quantity
+from simulations.solver_options import Solver, error_of_states
+from simulations.system import System
 from tests.toy.dynamics.population import ToyPopulation, ToyProblem
 
 

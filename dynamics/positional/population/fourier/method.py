@@ -172,7 +172,7 @@ class FourierExpectation:
         matrix[_UPPER] = matrix.T[_UPPER] = second
         return matrix / np.array(self.problem.multiplicity)[:, None]
 
-    def foreseen_error(self, state: State) -> float:
+    def predicted_error(self, state: State) -> float:
         """Predict the relative error that :meth:`evaluate` will certify, without an integral.
 
         Right within a factor of about 4, but for derivatives that cancel. Takes a part of the time

@@ -8,7 +8,7 @@ from dynamics.core.errors import ParameterError
 from dynamics.positional.baselines.set_finder import find_feature, find_sets, look_for_sets
 from dynamics.positional.baselines.set_knowledge import bayes_error, least_error
 from dynamics.positional.samples import HeldOut, random_feature, sample
-from dynamics.positional.samples.partitions import at_random
+from dynamics.positional.samples.partitions import random_partition
 
 PROBLEM = Problem(D=32, C=4, q=0.25, nu=0.1, output_scale=1.0)
 
@@ -21,7 +21,7 @@ class TestFoundSets:
     def test_are_the_planted_ones_given_many_samples(self):
         for seed in range(5):
             rng = np.random.default_rng(seed)
-            partition, w = at_random(PROBLEM, rng), random_feature(PROBLEM, rng)
+            partition, w = random_partition(PROBLEM, rng), random_feature(PROBLEM, rng)
             X, y = sample(PROBLEM, 120, rng, partition, w)
             found = look_for_sets(PROBLEM, X, y, rng)
             assert as_sets(found.sets) == as_sets(partition)

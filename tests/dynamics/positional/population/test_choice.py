@@ -1,6 +1,6 @@
-"""What ``method="auto"`` picks can evaluate the start wherever a certified method can.
+"""``method="auto"`` evaluates the initial state whenever a certified method can.
 
-Trusts: each method by name, which refuses what it cannot certify.
+Reference: each certified method, which raises an error if it does not reach the tolerance.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dynamics import Population, Problem, State, ToleranceError
-from dynamics.positional.population import population as door
+from dynamics.positional.population import population as module
 from dynamics.positional.population.enumeration import SECONDS_PER_STATE, predicted_states
 from dynamics.positional.population.fourier import FourierExpectation, predicted_cost
 from dynamics.positional.population.levels import Levels
@@ -17,15 +17,15 @@ from dynamics.positional.population.levels import Levels
 STEEP = Problem(D=40, C=2, q=2 / 40, p=67)
 RARE = Problem(D=128, C=2, q=1e-12, nu=10.0, beta=1e3, temperature=0.125, output_scale=71.2)
 OVERFLOWING = Problem(D=6, C=2, q=1e-12, p=67, nu=1e-15, temperature=0.05, output_scale=1e5)
-#: Largest ratio of the two methods' rounding, which is known after an evaluation only.
+#: Largest ratio of the rounding errors of the two methods, known only after an evaluation.
 ROUNDING = 16.0
-#: Enumeration rounds to 1.0e-11 of eight states, Fourier to 1.5e-12.
+#: The rounding error is 1.0e-11 for enumeration (eight states) and 1.5e-12 for Fourier.
 ROUNDED = Problem(D=6, C=2, q=1.0 - 1e-14, p=99, beta=10.0, temperature=0.05, output_scale=1.0)
-#: A plan of Fourier integrals for an error of .01 cuts them so that it is .042.
+#: Fourier integrals truncated for an error of 0.01 have an error of 0.042.
 CUT = Problem(D=8000, C=8, q=0.5, nu=1e-300, beta=-1e3)
-#: A rare R whose F is enormous, and in error by more than 700, is left out.
+#: A rare R with an enormous F, of absolute error above 700, is left out.
 ENORMOUS = Problem(D=64, C=8, q=1.0 - 1e-14, p=21, nu=1e-15, beta=-1e3)
-#: A test takes tables of at most this many states; what needs more is not drawn.
+#: Largest number of states in a table of these tests.
 FEW = 2e4
 
 problems = st.builds(
@@ -41,14 +41,14 @@ problems = st.builds(
 )
 
 
-def refused(method, problem, tolerance, budget=2.0**29):
-    """Evaluate the start; return why that is refused, or an empty string."""
+def error_message(method, problem, tolerance, budget=2.0**29):
+    """Evaluate the initial state; return the message of the error raised, or an empty string."""
     try:
         population = Population(problem, method, tolerance, memory_budget=budget)
         population.gradient(problem.initial_state)
         population.certified_loss(problem.initial_state)
-    except (ToleranceError, OverflowError) as refusal:
-        return str(refusal)
+    except (ToleranceError, OverflowError) as error:
+        return str(error)
     return ""
 
 
@@ -60,19 +60,19 @@ def refused(method, problem, tolerance, budget=2.0**29):
 @example(problem=ROUNDED, exponent=-11.0)
 @example(problem=CUT, exponent=-2.0)
 @example(problem=ENORMOUS, exponent=-2.0)
-def test_auto_evaluates_what_a_certified_method_can(problem, exponent):
-    """Where it refuses, both refuse what is a little harder."""
+def test_auto_succeeds_whenever_a_certified_method_does(problem, exponent):
+    """If auto raises an error, both methods raise it for a slightly smaller tolerance."""
     tolerance = 10.0**exponent
     states, by_fourier = predicted_states(problem, tolerance), predicted_cost(problem, tolerance)
-    enumerated = states <= max(door._TABLE, by_fourier / SECONDS_PER_STATE)
-    integrated = by_fourier <= door._SLOW
+    enumerated = states <= max(module._MAX_STATES, by_fourier / SECONDS_PER_STATE)
+    integrated = by_fourier <= module._SLOW
     assume(enumerated or integrated)
     assume(states <= FEW or not enumerated)
-    why = refused("auto", problem, tolerance)
-    if why:
-        surely = tolerance / ROUNDING
-        assert not enumerated or refused("enumeration", problem, surely), why
-        assert not integrated or refused("fourier", problem, surely), why
+    message = error_message("auto", problem, tolerance)
+    if message:
+        smaller = tolerance / ROUNDING
+        assert not enumerated or error_message("enumeration", problem, smaller), message
+        assert not integrated or error_message("fourier", problem, smaller), message
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,8 @@ def test_auto_evaluates_what_a_certified_method_can(problem, exponent):
         (Problem(D=64, C=4, q=2 / 64), 1e-6, "fourier", ""),
     ],
 )
-def test_the_choice_at_a_corner_is_the_method_that_reaches_it(
-    problem, tolerance, chosen, out_of_reach
-):
-    """Its numbers are those of each method that reaches the tolerance, within both bounds."""
+def test_auto_chooses_a_method_that_reaches_the_tolerance(problem, tolerance, chosen, out_of_reach):
+    """The values agree with every method that reaches the tolerance, within both bounds."""
     population = Population(problem, tolerance=tolerance)
     assert population.method == chosen
     value = population.evaluate(problem.initial_state)
@@ -100,14 +98,14 @@ def test_the_choice_at_a_corner_is_the_method_that_reaches_it(
         ):
             assert abs(entry[0] - entry[1]) <= entry[2] + entry[3]
     if out_of_reach:
-        assert refused(out_of_reach, problem, tolerance)
+        assert error_message(out_of_reach, problem, tolerance)
 
 
 @pytest.mark.parametrize(
     ("problem", "tolerance"), [(Problem(D=64, C=4, q=2 / 64), 1e-4), (STEEP, 1e-6)]
 )
-def test_any_memory_is_enough_for_the_method_that_it_leads_to(problem, tolerance):
-    """The start of STEEP is out of reach of Fourier integrals: enumeration alone is left."""
+def test_chosen_method_works_with_every_memory_budget(problem, tolerance):
+    """The Fourier method does not reach the initial state of STEEP."""
     chosen = set()
     for budget in 2.0 ** np.linspace(18.0, 24.0, 25):
         try:
@@ -115,22 +113,22 @@ def test_any_memory_is_enough_for_the_method_that_it_leads_to(problem, tolerance
             population.certified_loss(problem.initial_state)
         except ToleranceError:
             assert problem is STEEP
-            assert refused("enumeration", problem, tolerance, budget)
+            assert error_message("enumeration", problem, tolerance, budget)
             continue
         chosen.add(population.method)
     assert chosen == {"enumeration"} | ({"fourier"} if problem is not STEEP else set())
 
 
-def test_what_overflows_is_refused_as_an_overflow():
-    assert "overflow" in refused("auto", OVERFLOWING, 1e-2)
+def test_overflow_is_reported_as_an_overflow():
+    assert "overflow" in error_message("auto", OVERFLOWING, 1e-2)
 
 
-def test_an_enormous_output_is_enumerated_and_the_reason_says_why():
-    """Fourier would be cheaper, and certify nothing."""
+def test_reason_contains_the_predicted_error_of_fourier():
+    """The Fourier method would be cheaper, but its bound exceeds the values."""
     population = Population(STEEP, tolerance=1e-6)
     assert population.method == "enumeration"
-    foreseen = population.reason.partition("error of the Fourier method would be about ")[2]
-    assert float(foreseen) > 1.0
+    predicted = population.reason.partition("error of the Fourier method would be about ")[2]
+    assert float(predicted) > 1.0
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -144,18 +142,18 @@ def test_an_enormous_output_is_enumerated_and_the_reason_says_why():
         Problem(D=66, C=2, q=0.06, p=21, output_scale=71.2),
     ],
 )
-def test_the_error_is_foreseen(problem, relative):
-    """Within the factor by which the choice doubts it, where rounding and not the goal decides."""
+def test_predicted_error_is_within_the_assumed_factor(problem, relative):
+    """At a tolerance below rounding, where rounding determines the error."""
     expectation = FourierExpectation(problem, 1e-15, relative)
     for state in (problem.initial_state, State(0.3 * problem.initial_state.alpha, 0.5, -0.1)):
-        foreseen = expectation.foreseen_error(state)
+        predicted = expectation.predicted_error(state)
         certified = expectation._error(state, expectation._run(state))
         assert certified > expectation.tolerance
-        ratio = 1.0 if foreseen == certified else foreseen / certified
-        assert 1.0 / door._DOUBT < ratio < door._DOUBT
+        ratio = 1.0 if predicted == certified else predicted / certified
+        assert 1.0 / module._UNCERTAINTY < ratio < module._UNCERTAINTY
 
 
-def test_the_last_table_that_the_budget_holds_leaves_out_no_image_of_its_K():
+def test_last_affordable_table_contains_all_images_up_to_its_K():
     levels = Levels(Problem(D=64, C=4, q=0.1), 2.0**20)
     assert not levels.is_complete
     assert levels.K(levels.top) == levels.affordable

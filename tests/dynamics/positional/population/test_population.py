@@ -1,6 +1,6 @@
-"""The expectation: its value, its bound, and its refusals.
+"""Population: values, bounds, errors raised, and the choice of the method.
 
-Trusts: the full-matrix oracle (no shared code), mpmath, and central differences.
+References: the full-matrix oracle (no shared code), mpmath, and central differences.
 """
 
 import math
@@ -37,8 +37,8 @@ def oracle(problem, state):
     return loss, State(dv[0], dA[0, 1], dA[0, -1])
 
 
-def test_check_value():
-    """Reference: 30-digit arithmetic over all 3^6 patterns, printed to 16 digits."""
+def test_values_equal_30_digit_reference():
+    """The reference is a sum over all 3^6 patterns in 30-digit arithmetic."""
     value = Population(CHECK).evaluate(CHECK_STATE)
     assert value.loss == pytest.approx(0.19523298425368842, abs=2e-15)
     assert value.gradient.alpha == pytest.approx(-0.23712811189972516, abs=2e-15)
@@ -73,7 +73,7 @@ def test_reduced_equals_full_matrix_within_the_bound(shape, q, p, kappa, tau, be
 
 
 class TestBound:
-    """What a truncated table neglects is within the bound, at every tolerance."""
+    """Truncation errors are within the bound, at every tolerance."""
 
     STATES = (State(0.1, 0.0, 0.0), State(0.26, 0.5, -0.05), State(0.04, 3.4, -0.2),
               State(-0.2, -1.0, 1.0))  # fmt: skip
@@ -95,19 +95,19 @@ class TestBound:
         slack = value.test_error_bound + reference.test_error_bound + 1e-15
         assert abs(value.test_error - reference.test_error) <= slack
 
-    def test_a_coarse_table_really_neglects_something(self):
+    def test_coarse_table_has_a_truncation_error(self):
         problem = Problem(D=64, C=4, q=2 / 64)
         coarse = Population(problem, method="enumeration", tolerance=1e-2)
         fine = Population(problem, method="enumeration", tolerance=1e-11)
         gap = coarse.evaluate(self.STATES[0]).loss - fine.evaluate(self.STATES[0]).loss
         assert 1e-8 < abs(gap) < 1e-2
 
-    def test_parts_add_up(self):
+    def test_named_bounds_add_up_to_the_bound(self):
         value = Population(CHECK).evaluate(CHECK_STATE)
         assert sum(value.bounds.values()) == value.bound
         assert set(value.bounds) == {"truncation", "rounding"}
 
-    def test_a_state_that_needs_a_larger_table_has_one(self):
+    def test_larger_alpha_uses_a_larger_table(self):
         population = Population(Problem(D=64, C=4, q=2 / 64), "enumeration", tolerance=1e-6)
         table, state = population.expectation.table, State(2.0, 0.0, 0.0)
         assert table(population.problem.initial_state).K < table(state).K
@@ -159,7 +159,7 @@ def test_cost_does_not_depend_on_D():
 
 
 def test_values_converge_as_D_grows_at_fixed_qD():
-    """With kappa = D, alpha ~ D^(-1/3), nu ~ D^(-2/3) the law of F has a limit, reached as 1/D."""
+    """With kappa = D, alpha ~ D^(-1/3), nu ~ D^(-2/3), F converges in law with rate 1/D."""
 
     def loss(D):
         problem = Problem(D=D, C=4, q=2 / D, nu=0.01 * (64 / D) ** (2 / 3))
@@ -182,21 +182,22 @@ class TestTestError:
         assert value.test_error == pytest.approx(law[totals <= 0].sum(), abs=1e-13)
         assert value.ties == pytest.approx(law[totals == 0].sum(), abs=1e-13)
 
-    def test_no_signal_means_only_ties(self):
+    def test_zero_alpha_gives_only_ties(self):
         value = Population(CHECK).evaluate(State(0.0, 0.3, 0.1))
         close(value.loss, math.log(2.0), rel=1e-14)
         assert value.test_error == pytest.approx(1.0, abs=1e-12)
         assert value.ties == pytest.approx(1.0, abs=1e-12)
 
-    def test_a_reversed_feature_is_always_wrong_where_the_right_one_is_right(self):
-        right = Population(CHECK).evaluate(CHECK_STATE)
-        wrong = Population(CHECK).evaluate(CHECK_STATE._replace(alpha=-CHECK_STATE.alpha))
-        assert wrong.test_error == pytest.approx(1.0 - right.test_error + right.ties, abs=1e-12)
+    def test_negative_alpha_swaps_right_and_wrong_images(self):
+        positive = Population(CHECK).evaluate(CHECK_STATE)
+        negative = Population(CHECK).evaluate(CHECK_STATE._replace(alpha=-CHECK_STATE.alpha))
+        expected = 1.0 - positive.test_error + positive.ties
+        assert negative.test_error == pytest.approx(expected, abs=1e-12)
 
 
 class TestSampling:
     def test_enumeration_lies_within_the_error_bars(self):
-        """Three standard errors: of ten seeds one may miss, not more."""
+        """At most one of ten seeds may exceed three standard errors."""
         problem = Problem(D=64, C=4, q=2 / 64)
         state = State(0.1, 0.2, 0.0)
         exact = Population(problem, tolerance=1e-8).evaluate(state)
@@ -218,41 +219,41 @@ class TestSampling:
         )
         close(few / many, 4.0, rel=0.3)
 
-    def test_a_tolerance_chooses_the_sample_size(self):
+    def test_tolerance_determines_the_sample_size(self):
         problem = Problem(D=16, C=2, q=0.2)
         population = Population(problem, method="sampling", tolerance=0.02)
         value = population.evaluate(problem.initial_state)
         assert value.bound <= 0.02 * max(1.0, *map(abs, value.gradient))
 
-    def test_seeds_reproduce(self):
+    def test_equal_seeds_give_equal_values(self):
         problem = Problem(D=16, C=2, q=0.2)
-        one, two, other = (
+        first, second, other = (
             Population(problem, method="sampling", samples=1000, seed=s).evaluate(State(0.1, 0, 0))
             for s in (3, 3, 4)
         )
-        assert one == two
-        assert one.loss != other.loss
+        assert first == second
+        assert first.loss != other.loss
 
 
-class TestRefusals:
-    HEAVY = Problem(D=64, C=4, q=16 / 64)
+class TestErrors:
+    MANY_FEATURES = Problem(D=64, C=4, q=16 / 64)
 
-    def test_enumeration_names_the_bound_it_can_reach(self):
+    def test_enumeration_reports_the_bound_it_can_reach(self):
         with pytest.raises(ToleranceError, match="the certified bound is") as caught:
-            Population(self.HEAVY, method="enumeration", tolerance=1e-6)
+            Population(self.MANY_FEATURES, method="enumeration", tolerance=1e-6)
         assert caught.value.reachable > 1e-6
         assert "\n" not in str(caught.value)
 
-    def test_sampling_names_the_error_it_can_reach(self):
+    def test_sampling_reports_the_error_it_can_reach(self):
         with pytest.raises(ToleranceError, match="three standard errors are") as caught:
-            Population(self.HEAVY, method="sampling", tolerance=1e-8)
+            Population(self.MANY_FEATURES, method="sampling", tolerance=1e-8)
         assert caught.value.reachable > 1e-8
 
-    def test_below_rounding_is_refused(self):
+    def test_tolerance_below_rounding_raises(self):
         with pytest.raises(ToleranceError, match="double precision"):
             Population(CHECK, tolerance=1e-17).evaluate(CHECK_STATE)
 
-    def test_overflow_is_one_sentence(self):
+    def test_overflow_message_contains_the_state(self):
         with pytest.raises(OverflowError, match="alpha = 1e\\+200"):
             Population(CHECK).evaluate(State(1e200, 0.0, 0.0))
 
@@ -266,22 +267,22 @@ class TestRefusals:
             ({"memory_budget": 10}, "memory_budget"),
         ],
     )
-    def test_bad_arguments(self, arguments, name):
+    def test_invalid_arguments_raise(self, arguments, name):
         with pytest.raises(ParameterError, match=f"^{name} = "):
             Population(CHECK, **arguments)
 
-    def test_not_a_problem(self):
+    def test_problem_of_another_type_raises(self):
         with pytest.raises(ParameterError, match="must be a Problem"):
             Population("problem")
 
     @pytest.mark.parametrize("state", [(1.0, 2.0), None, (math.nan, 0.0, 0.0), ("a", 0.0, 0.0)])
-    def test_bad_states(self, state):
+    def test_invalid_states_raise(self, state):
         with pytest.raises(ParameterError):
             Population(CHECK).evaluate(state)
 
 
 class TestAuto:
-    """The cheaper certified method, and sampling only where both are out of reach."""
+    """Auto chooses the cheaper certified method, and sampling if both are out of reach."""
 
     HUGE = Problem(D=4096, C=64, q=0.5)
 
@@ -290,7 +291,7 @@ class TestAuto:
         assert population.method == "enumeration"
         assert "states" in population.reason
 
-    def test_many_features_go_to_fourier(self):
+    def test_many_features_use_fourier(self):
         problem = Problem(D=64, C=4, q=16 / 64)
         population = Population(problem, tolerance=1e-6)
         assert population.method == "fourier"
@@ -299,16 +300,16 @@ class TestAuto:
         sampled = Population(problem, method="sampling").evaluate(problem.initial_state)
         assert abs(value.loss - sampled.loss) <= 2 * sampled.bound
 
-    def test_out_of_reach_is_estimated_and_says_so(self):
+    def test_sampling_warns_if_no_certified_method_is_affordable(self):
         with pytest.warns(AccuracyWarning, match="estimated by sampling"):
             population = Population(self.HUGE, memory_budget=2**24)
         assert population.method == "sampling"
 
-    def test_out_of_reach_with_a_tolerance_is_refused(self):
+    def test_unreachable_tolerance_raises(self):
         with pytest.raises(ToleranceError, match="cannot be certified"):
             Population(self.HUGE, tolerance=1e-6)
 
-    def test_a_named_method_is_used(self):
+    def test_requested_method_is_used(self):
         population = Population(CHECK, method="fourier", tolerance=1e-8)
         assert population.method == "fourier"
         exact = Population(CHECK).evaluate(CHECK_STATE)
@@ -316,7 +317,7 @@ class TestAuto:
 
 
 def test_descent_by_fourier_equals_descent_by_enumeration():
-    """The same loop, compiled for one method and plain for the other."""
+    """The descent loop is compiled for enumeration only."""
     runs = [
         gradient_descent(Population(CHECK, method=m, tolerance=1e-10), learning_rate=0.02, steps=50)
         for m in ("fourier", "enumeration")
@@ -332,39 +333,39 @@ def test_largest_stable_learning_rate_is_two_over_the_curvature():
 
 
 @pytest.mark.parametrize("method", ["enumeration", "fourier", "sampling"])
-def test_a_population_is_pickled_as_what_it_was_made_from(method):
+def test_pickle_contains_arguments_and_not_tables(method):
     population = Population(
         Problem(D=64, C=4, q=1 / 64), method, None if method == "sampling" else 1e-6
     )
     state = State(0.25, 0.3, -0.02)
     value = population.evaluate(state)
-    text = pickle.dumps(population)
-    assert len(text) < 2000
-    again = pickle.loads(text)
-    assert (again.method, again.tolerance, again.reason, again.evaluations) == (
+    pickled = pickle.dumps(population)
+    assert len(pickled) < 2000
+    copy = pickle.loads(pickled)
+    assert (copy.method, copy.tolerance, copy.reason, copy.evaluations) == (
         population.method,
         population.tolerance,
         population.reason,
         1,
     )
-    other = again.evaluate(state)
+    other = copy.evaluate(state)
     assert abs(other.loss - value.loss) <= (0.0 if method == "sampling" else value.bound)
 
 
-def test_the_loss_alone_is_that_of_a_full_evaluation():
+def test_certified_loss_equals_loss_of_full_evaluation():
     for method in ("enumeration", "fourier"):
         population = Population(Problem(D=64, C=4, q=2 / 64), method, tolerance=1e-7)
         state = State(0.2, 0.6, -0.05)
-        value, cheap = population.evaluate(state), population.certified_loss(state)
-        assert (cheap.loss, cheap.bound) == (value.loss, value.bound)
+        value, loss = population.evaluate(state), population.certified_loss(state)
+        assert (loss.loss, loss.bound) == (value.loss, value.bound)
 
 
 @pytest.mark.parametrize("q", [5e-324, 1e-300, 1e-200, 1e-30])
-def test_sampling_of_features_that_never_come(q):
-    """All images are the signal set alone, and so is the expectation."""
+def test_sampling_with_negligible_feature_probability(q):
+    """All sampled images contain only the signal set."""
     problem = Problem(D=12, C=3, q=q)
     state = State(0.2, 0.1, 0.0)
-    found = Population(problem, "sampling", samples=1000).evaluate(state)
+    estimate = Population(problem, "sampling", samples=1000).evaluate(state)
     exact = Population(problem, "enumeration", 1e-10).evaluate(state)
-    assert abs(found.loss - exact.loss) <= found.bound + exact.bound
-    assert found.bound < 0.5
+    assert abs(estimate.loss - exact.loss) <= estimate.bound + exact.bound
+    assert estimate.bound < 0.5

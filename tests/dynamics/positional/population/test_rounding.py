@@ -1,6 +1,6 @@
-"""Bounds of rounding cover what each operation may lose, and hardly more.
+"""Rounding bounds of the enumeration hold and are sharp.
 
-Trusts: running errors (``running_errors``) of the kernels as they stand.
+Reference: running errors (``running_errors``) of the unmodified kernels.
 """
 
 import math
@@ -23,7 +23,7 @@ from tests.dynamics.positional.running_errors import KERNELS, Running, plain
 
 
 def near(rng, number):
-    """Return a number that differs by any relative amount."""
+    """Return a random number at a random relative distance from a number."""
     return number * (1.0 + rng.gauss(0, 1) * 10 ** rng.uniform(-16, 0))
 
 
@@ -43,7 +43,7 @@ def draw_constants(rng, sets=(2, 3, 8, 100, 10**6)):
 
 
 def draw_state(rng, constants, s, n, T):
-    """Return a state, often one where the output of the row nearly vanishes."""
+    """Return a random state, often one with a nearly vanishing output of the row."""
     beta, tau, C, D = constants[:4]
     gamma = rng.choice([near(rng, beta), rng.gauss(0, 3), rng.gauss(0, 30)])
     rho = rng.choice([0.0, rng.gauss(0, 3), near(rng, gamma), rng.gauss(0, 30)])
@@ -94,28 +94,28 @@ def rows(seed, number):
             yield constants, row, state, weights, values
 
 
-def test_rows_and_weights():
-    """No bound is below the running error; the closest are above by little."""
+def test_bounds_of_rows_and_weights_exceed_running_errors():
+    """The smallest ratio of bound to running error is close to 1."""
     closest = np.full(5, math.inf)
     for constants, (s, n, T), (alpha, gamma, rho), weights, values in rows(0, 2500):
-        relative, found = weights_error(constants, gamma, rho), np.zeros(4)
+        relative, errors = weights_error(constants, gamma, rho), np.zeros(4)
         plain_weights = tuple(weight.value for weight in weights)
         assert plain_weights == attention_weights(
             constants.beta, gamma, rho, constants.tau, constants.C, constants.D
         )
-        add_row_error(found, 1.0, s, n, T, alpha, plain_weights, relative, constants)
-        of_weights = [relative * abs(weight.value) + TINY for weight in weights]
-        shares = [
+        add_row_error(errors, 1.0, s, n, T, alpha, plain_weights, relative, constants)
+        weight_errors = [relative * abs(weight.value) + TINY for weight in weights]
+        ratios = [
             bound * OUTWARD / number.error if number.error else math.inf
-            for number, bound in zip((*values, *weights), (*found, *of_weights))
+            for number, bound in zip((*values, *weights), (*errors, *weight_errors))
         ]
-        assert min(shares) >= 1.0, f"{constants}, {(s, n, T)}, {(alpha, gamma, rho)}"
-        closest = np.minimum(closest, [*shares[:4], min(shares[4:])])
+        assert min(ratios) >= 1.0, f"{constants}, {(s, n, T)}, {(alpha, gamma, rho)}"
+        closest = np.minimum(closest, [*ratios[:4], min(ratios[4:])])
     assert np.all(closest < [1.05, 1.05, 1.3, 1.3, 1.01])
 
 
 def draw_table(rng, constants):
-    """Return a table of one image of every type that fits, with the sum of its patches."""
+    """Return a table of a single image with sets of different random types."""
     C, sets = int(constants.C), int(constants.L) - 1
     types = [(a, b) for a in range(C + 1) for b in range(C + 1 - a) if a + b]
     chosen = rng.sample(types, min(len(types), sets, rng.choice([1, 3, 200])))
@@ -134,8 +134,8 @@ def draw_table(rng, constants):
 
 
 @pytest.mark.parametrize("linear", [False, True])
-def test_tables_and_the_sum_over_an_image(linear):
-    """With a large linear part its rounding dominates, and every other number is lost in it."""
+def test_bounds_of_tables_and_of_the_sum_over_an_image(linear):
+    """With a large linear part the rounding of that part dominates."""
     rng = random.Random(1)
     kernels = plain(
         add_set,

@@ -1,4 +1,4 @@
-"""Trusts: the multinomial law, and a brute-force loop over all patterns of a tiny image."""
+"""Tables of states. References: the multinomial law, and a loop over all patterns of an image."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynamics import Problem
-from dynamics.positional.population.rare import rare_laws
+from dynamics.positional.population.importance import proposal_laws
 from dynamics.positional.population.states import (
     UNDERFLOWN_WEIGHT,
     count_states,
@@ -23,7 +23,7 @@ from tests.closeness import close
 
 
 def multisets(states):
-    """Each state as (T, sorted types), with its weight."""
+    """Return the weight of each state (T, sorted types)."""
     law = Counter()
     group = np.repeat(np.arange(states.total.size), np.diff(states.offset))
     for i, weight in enumerate(states.weight):
@@ -31,7 +31,7 @@ def multisets(states):
         types = tuple(
             sorted(
                 (int(states.plus[k]), int(states.minus[k]), int(m))
-                for k, m in zip(states.kind[entries], states.copies[entries])
+                for k, m in zip(states.type_index[entries], states.copies[entries])
             )
         )
         law[int(states.total[group[i]]), types] += weight
@@ -61,7 +61,7 @@ def test_enumeration_equals_the_law_of_all_patterns(D, C, q, K):
         close(ours[key], probability, rel=1e-13)
 
 
-def test_certain_features_leave_no_empty_patch():
+def test_q_of_one_gives_no_empty_patch():
     problem = Problem(D=8, C=2, q=1.0)
     states = enumerate_states(problem, 6)
     assert states.weight.sum() == pytest.approx(1.0, abs=1e-14)
@@ -82,23 +82,23 @@ def test_the_neglected_probability_is_the_binomial_tail():
     close(1.0 - states.weight.sum(), 3.5275e-8, rel=1e-4)
 
 
-def test_types_are_a_probability_law():
+def test_probabilities_of_types_add_up_to_one():
     types = set_types(Problem(D=64, C=4, q=0.3))
     assert types.probability.sum() + types.empty == pytest.approx(1.0, abs=1e-15)
     assert types.plus.size == math.comb(6, 2) - 1
 
 
-def test_selection_keeps_states_and_their_entries():
+def test_selected_states_have_unchanged_entries_and_weights():
     problem = Problem(D=12, C=3, q=0.3)
     states = enumerate_states(problem, 5)
-    keep = np.random.default_rng(0).random(states.weight.size) < 0.4
-    chosen = multisets(select_states(states, keep))
+    mask = np.random.default_rng(0).random(states.weight.size) < 0.4
+    selected = multisets(select_states(states, mask))
     everything = multisets(states)
-    assert len(chosen) == keep.sum()
-    assert all(everything[key] == weight for key, weight in chosen.items())
+    assert len(selected) == mask.sum()
+    assert all(everything[key] == weight for key, weight in selected.items())
 
 
-def test_a_sample_follows_the_law():
+def test_sample_frequencies_equal_probabilities():
     problem = Problem(D=8, C=2, q=0.3)
     samples = 40_000
     states = sample_states(problem, samples, np.random.default_rng(1))
@@ -108,11 +108,11 @@ def test_a_sample_follows_the_law():
         assert abs(ours[key] - probability) < 5 * sigma
 
 
-def test_a_sample_of_rare_images_follows_the_law_too():
-    """Weights of at most 2 / n: the variance of a weighted share is at most 2 p / n."""
+def test_weighted_frequencies_with_proposals_equal_probabilities():
+    """Weights are at most 2 / n, so that the variance of a frequency is at most 2 p / n."""
     problem = Problem(D=8, C=2, q=0.3)
     samples = 40_000
-    states = sample_states(problem, samples, np.random.default_rng(1), rare_laws(problem))
+    states = sample_states(problem, samples, np.random.default_rng(1), proposal_laws(problem))
     ours, exact = multisets(states), brute_force(problem, 6)
     assert states.weight.max() <= 2.0 / samples * (1 + 1e-9)
     for key, probability in exact.items():
@@ -125,8 +125,8 @@ def test_a_sample_of_rare_images_follows_the_law_too():
 
 @pytest.mark.parametrize("q", [1e-12, 1e-3, 0.4, 0.9, 1 - 1e-14, 1.0])
 @pytest.mark.parametrize(("D", "C"), [(8, 2), (10, 5), (40, 4)])
-def test_the_relative_error_of_a_weight_is_bounded(D, C, q):
-    """The weight of the images without and with one feature, in exact fractions."""
+def test_errors_of_weights_are_within_their_bound(D, C, q):
+    """Images without and with one feature, compared with exact fractions."""
     problem = Problem(D=D, C=C, q=q)
     states, exact = enumerate_states(problem, 1), Fraction(q)
     assert states.weight.size == 3
@@ -134,5 +134,5 @@ def test_the_relative_error_of_a_weight_is_bounded(D, C, q):
     for weight, features in zip(states.weight.tolist(), lengths.tolist()):
         ways = (D - C) if features else 1
         truth = ways * (exact / 2) ** features * (1 - exact) ** (D - C - features)
-        room = weight_error(problem, 1) * truth + Fraction(UNDERFLOWN_WEIGHT)
-        assert abs(Fraction(weight) - truth) <= room
+        bound = weight_error(problem, 1) * truth + Fraction(UNDERFLOWN_WEIGHT)
+        assert abs(Fraction(weight) - truth) <= bound

@@ -1,6 +1,6 @@
-"""Tables are values: what is evaluated at a state depends on that state alone.
+"""Results at a state depend on that state alone, not on earlier evaluations.
 
-Trusts: a population that has evaluated nothing yet.
+Reference: a population without earlier evaluations.
 """
 
 import dataclasses
@@ -44,55 +44,50 @@ SYSTEMS = {
     "masked": (lambda: MaskedPopulation(MASKED), MASKED_STATES),
     "masked, sampling": (lambda: MaskedPopulation(MASKED, "sampling", samples=200), MASKED_STATES),
 }
-VISITS = ("gradient", "jacobian", "certified_loss", "evaluate")
+METHODS = ("gradient", "jacobian", "certified_loss", "evaluate")
 _EXPECTED: dict = {}
 
 
-def bits(found):
-    """What was found, as bytes: equal only where every digit is."""
-    if isinstance(found, np.ndarray):
-        return found.tobytes()
-    if isinstance(found, tuple):
-        return np.array(found, float).tobytes()
+def bits(result):
+    """Return a result as bytes, which are equal only if every bit is."""
+    if isinstance(result, np.ndarray):
+        return result.tobytes()
+    if isinstance(result, tuple):
+        return np.array(result, float).tobytes()
     return tuple(
         repr(entry) if isinstance(entry, dict) else np.asarray(entry).tobytes()
-        for entry in vars_of(found)
+        for entry in (getattr(result, field.name) for field in dataclasses.fields(result))
     )
 
 
-def vars_of(value):
-    """The fields of a value that has no ``__dict__``."""
-    return [getattr(value, field.name) for field in dataclasses.fields(value)]
-
-
-def fresh(system, index, visit):
-    """What a population that was never used finds, kept for the next example."""
-    key = system, index, visit
+def fresh(system, index, method):
+    """Return the result of an unused population at a state, from a cache."""
+    key = system, index, method
     if key not in _EXPECTED:
         make, states = SYSTEMS[system]
-        _EXPECTED[key] = bits(getattr(make(), visit)(states[index]))
+        _EXPECTED[key] = bits(getattr(make(), method)(states[index]))
     return _EXPECTED[key]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @settings(max_examples=6)
 @given(data=st.data())
-def test_a_used_population_finds_what_a_fresh_one_does(system, data):
+def test_used_and_fresh_populations_agree_bit_for_bit(system, data):
     make, states = SYSTEMS[system]
     used = make()
-    visits = data.draw(
+    calls = data.draw(
         st.lists(
-            st.tuples(st.integers(0, len(states) - 1), st.sampled_from(VISITS)),
+            st.tuples(st.integers(0, len(states) - 1), st.sampled_from(METHODS)),
             min_size=2,
             max_size=8,
         )
     )
-    for index, visit in visits:
-        assert bits(getattr(used, visit)(states[index])) == fresh(system, index, visit)
+    for index, method in calls:
+        assert bits(getattr(used, method)(states[index])) == fresh(system, index, method)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_a_run_after_others_is_the_run_of_a_fresh_population(system):
+def test_runs_of_used_and_fresh_populations_agree_bit_for_bit(system):
     make, states = SYSTEMS[system]
     used = make()
     for state in reversed(states):
@@ -102,13 +97,13 @@ def test_a_run_after_others_is_the_run_of_a_fresh_population(system):
     for population in (used, make()):
         flow = gradient_flow(population, horizon=30.0, records=20)
         descent = gradient_descent(population, learning_rate=0.02, steps=200, records=20)
-        found = [
+        runs = [
             (run.states.tobytes(), run.loss.tobytes(), run.bound.tobytes())
             for run in (flow, descent)
         ]
         if population is used:
-            expected = found
-    assert found == expected
+            expected = runs
+    assert runs == expected
 
 
 @settings(max_examples=30)
@@ -116,59 +111,61 @@ def test_a_run_after_others_is_the_run_of_a_fresh_population(system):
     st.tuples(st.floats(0.01, 0.6), st.floats(-1.0, 3.0), st.floats(-1.0, 1.0)),
     st.sampled_from([1e-3, 1e-5, 1e-7]),
 )
-def test_the_loop_knows_the_table_of_a_state(state, tolerance):
-    """Its kernel accepts the table for a state, and neither neighbouring level."""
+def test_compiled_gradient_accepts_only_the_table_of_the_state(state, tolerance):
+    """The kernel rejects the tables of the two adjacent levels."""
     state = State(*state)
     expectation = Population(PROBLEM, "enumeration", tolerance).expectation
     table, out = expectation.table(state), np.empty(3)
-    assert gradient_within(table.plan, np.array(state), out)
+    assert gradient_within(table.gradient_data, np.array(state), out)
     assert State(*out.tolist()) == expectation.gradient(state)
     if 0 < table.level < expectation._large:
         for level in (table.level - 1, table.level + 1):
-            assert not gradient_within(expectation._table(level).plan, np.array(state), out)
+            assert not gradient_within(
+                expectation._table(level).gradient_data, np.array(state), out
+            )
 
 
 @pytest.mark.parametrize(
     "problem",
     [PROBLEM, Problem(D=64, C=2, q=4 / 64, p=5), Problem(D=10**6, C=4, q=1e-6), Problem(6, 2, 1.0)],
 )
-def test_what_is_neglected_falls_from_level_to_level(problem):
-    """By far more than rounding, until nothing is left: the search may begin anywhere."""
+def test_truncation_bounds_decrease_from_level_to_level(problem):
+    """They decrease by more than rounding, so that the search may start at any level."""
     levels = Levels(problem, 2.0**24)
     for state in STATES[:7]:
         lost = [levels.bounds(level, state) for level in range(min(levels.top, 24) + 1)]
         for coarse, fine in pairwise(lost):
             assert np.all((fine < coarse * (1.0 - 1e-9)) | (coarse < 1e-200) | (fine == coarse))
         target = np.full(4, lost[len(lost) // 2].max())
-        every = [np.all(bound <= target) for bound in lost]
-        assert levels.first(state, target) == every.index(True)
+        sufficient = [np.all(bound <= target) for bound in lost]
+        assert levels.lowest(state, target) == sufficient.index(True)
 
 
 @pytest.mark.parametrize("relative", [False, True])
-def test_a_table_neglects_what_its_level_states(relative):
+def test_table_and_level_have_equal_truncation_bounds(relative):
     expectation = Population(PROBLEM, "enumeration", 1e-5, relative=relative).expectation
     table = expectation.table(STATES[2])
-    share = bounds_at(table.plan.neglected, table.plan.constants, *STATES[2])
+    share = bounds_at(table.gradient_data.neglected, table.gradient_data.constants, *STATES[2])
     np.testing.assert_array_equal(share, expectation._levels.bounds(table.level, STATES[2]))
     whole = expectation._levels.groups
-    kept, left = table.states.weight.sum(), table.plan.neglected.mass.sum()
-    assert abs(kept + left - whole.mass.sum()) < 1e-12
+    included, dropped = table.states.weight.sum(), table.gradient_data.neglected.mass.sum()
+    assert abs(included + dropped - whole.mass.sum()) < 1e-12
 
 
-def test_no_constructor_evaluates(monkeypatch):
-    """It refuses by predictions: a table, a gradient or an integral would be an evaluation."""
+def test_constructors_make_no_evaluation(monkeypatch):
+    """They compute no table, gradient or integral."""
 
     def evaluated(*arguments):
         raise AssertionError("evaluated")
 
-    def foreseen_only(*arguments):
+    def predict_only(*arguments):
         return at_once(*arguments) if arguments[-1] else evaluated()
 
     population = "dynamics.positional.population"
     monkeypatch.setattr(f"{population}.tables.gradient_within", evaluated)
     monkeypatch.setattr(f"{population}.tables.relative_gradient_within", evaluated)
     monkeypatch.setattr(f"{population}.levels.enumerate_states", evaluated)
-    monkeypatch.setattr(f"{population}.fourier.assemble.at_once", foreseen_only)
+    monkeypatch.setattr(f"{population}.fourier.assemble.at_once", predict_only)
     for method in ("enumeration", "fourier", "auto"):
         for relative in (False, True):
             used = Population(PROBLEM, method, 1e-5, relative=relative)
@@ -176,10 +173,10 @@ def test_no_constructor_evaluates(monkeypatch):
         used.gradient(STATES[1])
 
 
-def test_a_prediction_refuses_no_start_that_can_be_had():
-    """The gradient is 34 there, by images with features, so that a coarser table will do."""
+def test_predicted_bound_does_not_exclude_a_reachable_start():
+    """The gradient of 34 comes from images with features, so that a coarse table is enough."""
     problem = Problem(D=32, C=2, q=0.125, nu=0.1, beta=2.0)
     population = Population(problem, "enumeration", 1e-8, memory_budget=2.0**21)
-    usual = Population(problem, "enumeration", 1e-10)
-    gap = np.subtract(*(one.gradient(problem.initial_state) for one in (population, usual)))
+    reference = Population(problem, "enumeration", 1e-10)
+    gap = np.subtract(*(p.gradient(problem.initial_state) for p in (population, reference)))
     assert np.abs(gap).max() <= 1e-8 * 35.0

@@ -1,6 +1,6 @@
-"""The sign of F at T = 0, image by image, where logits nearly agree and where terms nearly cancel.
+"""The sign of F at T = 0 for logits that nearly agree and for terms that nearly cancel.
 
-Trusts: the sign in Arb balls and integers (``ball_reference``).
+Reference: the sign in Arb balls and integers (``ball_reference``).
 """
 
 import itertools
@@ -19,7 +19,7 @@ LEAST = 5e-324
 
 
 def draw_image(rng):
-    """Return C, L and the number of sets of each type, the signal set left out, with T = 0."""
+    """Return C, L and the number of random sets of each type of a random image with T = 0."""
     while True:
         C, L = rng.choice([2, 3, 4, 5, 8]), rng.choice([3, 4, 6, 10, 30])
         counts = {}
@@ -49,18 +49,18 @@ def computed_sign(problem, state, counts):
 
 
 def exact_sign(problem, state, counts):
-    """Return the sign at alpha > 0 in balls of 4000 bits."""
+    """Return the sign for alpha > 0 from balls of 4000 bits."""
     with ctx.workprec(4000):
         return _sign(problem, state, _model(problem, state), counts, 0, None)
 
 
 def draw_gap(rng):
-    """Return a difference of logits of any size, the smallest floats included."""
+    """Return a random difference of logits of any size, down to the smallest float."""
     return rng.choice([-1, 1]) * max(LEAST, 10.0 ** rng.uniform(-324, 2))
 
 
 def test_signs_of_images_at_extreme_logits():
-    """Every sign is that of F; hardly any is left open unless F = 0."""
+    """Signs are correct, and nearly all of them are determined."""
     rng = random.Random(0)
     open_signs = 0
     for _ in range(200):
@@ -79,7 +79,7 @@ def test_signs_of_images_at_extreme_logits():
 
 
 def roots(rng, number, scale):
-    """Yield problems, rho, gamma next to a sign change of F, and the image; logits of a size."""
+    """Yield problem, rho, gamma next to a sign change of F, and image, for logits of a size."""
     while number:
         C, L, counts = draw_image(rng)
         problem = Problem(
@@ -104,10 +104,10 @@ def roots(rng, number, scale):
 
 
 @pytest.mark.parametrize(("scale", "stride"), [(1.0, 1), (1e-150, 15)])
-def test_signs_next_to_a_root_of_the_sum_are_right_or_open(scale, stride):
-    """A hundredth of the error bound would decide some of them wrongly.
+def test_signs_next_to_a_root_are_correct_or_unknown(scale, stride):
+    """With a hundredth of the error bound some signs would be wrong.
 
-    Logarithms of differences of 1e-150 are good to a hundred units in the last place only.
+    Logarithms of differences of 1e-150 have errors of a hundred units in the last place.
     """
     open_signs = 0
     for problem, rho, gamma, counts in roots(random.Random(3), 12, scale):
@@ -145,7 +145,7 @@ def test_errors_at_differences_of_logits_that_underflow(logits, shape):
 @pytest.mark.parametrize("logits", [(1.0, 0.0, 1e-100), (-1.0, 0.0, -1e-100), (-1e-40, 1.0, 0.0)])
 @pytest.mark.parametrize("shape", [(6, 2), (9, 3)])
 def test_errors_of_a_steep_activation(shape, logits):
-    """Powers of the ratio of two differences leave the range of floats."""
+    """Powers of the ratio of two differences overflow or underflow."""
     beta, gamma, rho = logits
     problem, state = Problem(*shape, q=0.5, p=45, beta=beta), State(0.1, gamma, rho)
     value = Population(problem, "enumeration", 1e-3).evaluate(state)
@@ -154,8 +154,8 @@ def test_errors_of_a_steep_activation(shape, logits):
     assert contains(exact.ties, value.ties, value.ties_bound)
 
 
-def test_a_moment_beyond_exact_integers_decides_no_tie():
-    """With C = 8 and p = 31 the powers exceed 2^53: only mirrored sets stay within their error."""
+def test_moments_beyond_exact_integers_determine_no_tie():
+    """With C = 8 and p = 31 the powers exceed 2^53; the error covers only mirrored sets."""
     problem, state = Problem(D=24, C=8, q=0.5, p=31, beta=1.0), State(0.1, 0.3, -0.2)
     mirrored = (((0, 8), 1), ((0, 0), 1))
     assert exact_sign(problem, state, mirrored) == 0

@@ -1,6 +1,6 @@
-"""The bound of what a truncated enumeration neglects.
+"""Bounds of the truncation error of the enumeration.
 
-Trusts: complete enumeration of a small problem, where the neglected part can be summed.
+Reference: complete enumeration of a small problem, including the neglected images.
 """
 
 import math
@@ -36,29 +36,31 @@ PARAMETERS = {
 
 
 def neglected_exactly(problem, states, state):
-    """Loss and entrywise gradient summed over the given states only."""
+    """Return the moduli of loss and gradient entries summed over the given states."""
     sums, _ = risk_sums(states, Constants.of(problem), *state)
     return np.abs([sums[0, 0], *(sums[0, 2:] / problem.multiplicity)])
 
 
 @settings(max_examples=60)
 @given(**PARAMETERS, K=st.integers(0, 5))
-def test_the_tail_beyond_K_is_bounded(shape, q, p, beta, state, K):
+def test_contribution_beyond_K_is_within_its_bound(shape, q, p, beta, state, K):
     problem = Problem(D=shape[0], C=shape[1], q=q, p=p, beta=beta)
     everything = enumerate_states(problem, problem.D - problem.C)
-    kept = enumerate_states(problem, K)
+    included = enumerate_states(problem, K)
     bound = group_bounds(binomial_tail(problem).beyond(K), Constants.of(problem), *state).sum(
         axis=0
     )
     whole, _ = risk_sums(everything, Constants.of(problem), *state)
-    part, _ = risk_sums(kept, Constants.of(problem), *state)
+    part, _ = risk_sums(included, Constants.of(problem), *state)
     gap = np.abs(whole[0] - part[0])[[0, 2, 3, 4]] / [1.0, *problem.multiplicity]
     assert np.all(gap <= bound + (whole[2] + part[2])[[0, 2, 3, 4]])
 
 
 @settings(max_examples=60)
 @given(**PARAMETERS, seed=st.integers(0, 100))
-def test_dropped_states_are_bounded_one_by_one_and_in_groups(shape, q, p, beta, state, seed):
+def test_dropped_states_are_within_their_bounds_singly_and_in_groups(
+    shape, q, p, beta, state, seed
+):
     problem = Problem(D=shape[0], C=shape[1], q=q, p=p, beta=beta)
     constants = Constants.of(problem)
     states = enumerate_states(problem, problem.D - problem.C)
@@ -71,7 +73,7 @@ def test_dropped_states_are_bounded_one_by_one_and_in_groups(shape, q, p, beta, 
     assert np.all(exact <= singly * (1 + 1e-9))
 
 
-def test_all_images_are_in_exactly_one_group():
+def test_probabilities_of_groups_add_up_to_one():
     for problem in (Problem(D=8, C=2, q=0.3), Problem(D=10**6, C=4, q=2e-6)):
         assert binomial_tail(problem).mass.sum() == pytest.approx(1.0, abs=1e-12)
 
@@ -86,19 +88,19 @@ def test_the_expected_number_of_sets_adds_up():
 
 @pytest.mark.parametrize("q", [1e-12, 1e-3, 0.4, 0.9, 1 - 1e-14, 1.0])
 @pytest.mark.parametrize(("D", "C", "p"), [(8, 2, 3), (60, 5, 21), (600, 4, 3)])
-def test_masses_norms_and_sets_are_upper_bounds_and_close(D, C, p, q):
-    """Against exact fractions of the exact binary value of q."""
+def test_groups_contain_sharp_upper_bounds(D, C, p, q):
+    """The reference are exact fractions of the binary value of q."""
     tail, exact = binomial_tail(Problem(D=D, C=C, q=q, p=p)), Fraction(q)
     trials = D - C
     if tail.mass[-1] > 0.5:
         assert tail.mass.size == 2
-        # of T given k features; it grows with k, so that one k gives a lower bound of that beyond
+        # the norm increases with k, so that any k gives a lower bound for the last group
         moment = sum(math.comb(trials, h) * abs(C + 2 * h - trials) ** p for h in range(trials + 1))
         assert Fraction(tail.norm[1]) ** p >= Fraction(moment, 2**trials)
         return
     for k in range(0, tail.mass.size - 1, max(1, tail.mass.size // 12)):
-        chance = math.comb(trials, k) * exact**k * (1 - exact) ** (trials - k)
-        assert chance <= Fraction(tail.mass[k]) <= chance * (1 + Fraction(1e-9)) + Fraction(1e-280)
+        mass = math.comb(trials, k) * exact**k * (1 - exact) ** (trials - k)
+        assert mass <= Fraction(tail.mass[k]) <= mass * (1 + Fraction(1e-9)) + Fraction(1e-280)
         moment = sum(math.comb(k, h) * abs(C + 2 * h - k) ** p for h in range(k + 1))
         assert Fraction(tail.norm[k]) ** p >= Fraction(moment, 2**k)
         assert Fraction(tail.norm[k]) ** p <= Fraction(moment, 2**k) * (1 + Fraction(1e-10))
@@ -110,7 +112,7 @@ def test_masses_norms_and_sets_are_upper_bounds_and_close(D, C, p, q):
             assert sets <= Fraction(tail.sets[k, m]) <= sets * (1 + Fraction(1e-9))
 
 
-def test_what_no_table_can_reach_is_seen_at_once():
+def test_too_many_features_are_detected_without_counting():
     assert binomial_tail(Problem(D=10**9, C=4, q=0.27)).mass.size == 2
     assert binomial_tail(Problem(D=10**5, C=4, q=0.3)).mass.size == 2
     assert predicted_states(Problem(D=10**5, C=4, q=0.3), 1e-6) == math.inf
@@ -122,8 +124,8 @@ def test_what_no_table_can_reach_is_seen_at_once():
     st.sampled_from([3, 5]),
     st.data(),
 )
-def test_every_row_lies_within_its_bound(state, shape, p, data):
-    """Row by row, where sums over rows leave no slack in which a dropped term could hide."""
+def test_every_row_is_within_its_bound(state, shape, p, data):
+    """Sums over rows would hide a missing term."""
     constants = Constants.of(Problem(*shape, q=0.5, p=p, beta=0.5))
     a = data.draw(st.integers(0, shape[1]))
     b = data.draw(st.integers(0, shape[1] - a))
@@ -148,8 +150,8 @@ def test_every_row_lies_within_its_bound(state, shape, p, data):
     bound = np.zeros(4)
     enlarged = _inflated(constants, gamma, rho)
     _add_rows(bound, 1.0, abs(float(s)), float(a + b), abs(float(T)), alpha, enlarged, constants)
-    checked = 4 if a + b else 2  # the attention derivatives of an empty set drop out
-    beneath = np.finfo(float).tiny  # products below it keep no digits
+    checked = 4 if a + b else 2  # an empty set does not contribute to derivatives in gamma and rho
+    underflow = np.finfo(float).tiny
     assert all(
-        abs(found) <= most * (1 + 1e-12) + beneath for found, most in zip(row[:checked], bound)
+        abs(value) <= limit * (1 + 1e-12) + underflow for value, limit in zip(row[:checked], bound)
     )

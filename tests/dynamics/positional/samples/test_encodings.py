@@ -1,4 +1,4 @@
-"""Descent in P with A = P^T P: its gradient, its relation to descent in A, its refusals."""
+"""Descent in the encodings P with A = P^T P: gradient, training, and errors raised."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def case():
 
 
 def plain_loss(X, y, P, v):
-    """The risk from the definition (T), complex P allowed."""
+    """Return the risk from the definition (T); P may be complex."""
     A = P.T @ P
     S = np.exp(A - A.real.max(axis=1, keepdims=True))
     S /= S.sum(axis=1, keepdims=True)
@@ -36,26 +36,26 @@ def plain_loss(X, y, P, v):
 
 class TestGradient:
     @pytest.mark.parametrize("m", [3, 8, 11])
-    def test_complex_step_through_the_diagonal_too(self, case, m):
+    def test_gradient_equals_complex_step_derivative(self, case, m):
         X, y, _, v = case
         rng = np.random.default_rng(m)
         P = initial_encodings(PROBLEM, rng, m)
-        found = encodings_gradient(EmpiricalRisk(PROBLEM, X, y), P, v)
-        close(found.loss, plain_loss(X, y, P, v).real, rel=1e-12)
+        gradient = encodings_gradient(EmpiricalRisk(PROBLEM, X, y), P, v)
+        close(gradient.loss, plain_loss(X, y, P, v).real, rel=1e-12)
         for _ in range(3):
             direction = rng.standard_normal(P.shape)
             slope = plain_loss(X, y, P + 1e-30j * direction, v).imag / 1e-30
-            assert np.sum(found.dP * direction) == pytest.approx(slope, rel=1e-10, abs=1e-14)
+            assert np.sum(gradient.dP * direction) == pytest.approx(slope, rel=1e-10, abs=1e-14)
 
-    def test_finite_differences_in_one_entry(self, case):
+    def test_gradient_equals_finite_differences(self, case):
         X, y, P, v = case
-        found = encodings_gradient(EmpiricalRisk(PROBLEM, X, y), P, v)
-        for place in ((0, 0), (3, 5), (7, 1)):
+        gradient = encodings_gradient(EmpiricalRisk(PROBLEM, X, y), P, v)
+        for index in ((0, 0), (3, 5), (7, 1)):
             high, low = P.copy(), P.copy()
-            high[place] += 1e-5
-            low[place] -= 1e-5
+            high[index] += 1e-5
+            low[index] -= 1e-5
             slope = (plain_loss(X, y, high, v) - plain_loss(X, y, low, v)).real / 2e-5
-            assert found.dP[place] == pytest.approx(slope, rel=1e-6, abs=1e-9)
+            assert gradient.dP[index] == pytest.approx(slope, rel=1e-6, abs=1e-9)
 
     def test_rotated_encodings_have_rotated_gradients(self, case):
         X, y, P, v = case
@@ -65,20 +65,20 @@ class TestGradient:
         within(rotated.dP, R @ plain.dP, 1e-14)
         within(rotated.dv, plain.dv, 1e-14)
 
-    def test_many_samples_have_the_population_gradient(self):
-        """Row sums of the gradient in A vanish for the exact expectation, too."""
+    def test_many_samples_approach_the_population_gradient(self):
+        """Row sums of the gradient in A vanish for the exact expectation too."""
         rng = np.random.default_rng(2)
         X, y = sample(PROBLEM, 60_000, rng)
         P, v = initial_encodings(PROBLEM, rng), 0.8 * np.eye(1, 5)[0]
         _, G, dv = population_gradient(PROBLEM, P.T @ P, v, np.eye(1, 5)[0])
         np.fill_diagonal(G, -G.sum(axis=1))
-        found = encodings_gradient(EmpiricalRisk(PROBLEM, X, y), P, v)
-        assert np.abs(found.dP - P @ (G + G.T)).max() < 0.02 * np.abs(found.dP).max() + 5e-4
-        assert np.abs(found.dv[0] - dv[0]) < 0.02 * abs(dv[0])
+        gradient = encodings_gradient(EmpiricalRisk(PROBLEM, X, y), P, v)
+        assert np.abs(gradient.dP - P @ (G + G.T)).max() < 0.02 * np.abs(gradient.dP).max() + 5e-4
+        assert np.abs(gradient.dv[0] - dv[0]) < 0.02 * abs(dv[0])
 
 
 class TestTraining:
-    def test_descends_and_keeps_every_step(self, case):
+    def test_loss_decreases_and_every_step_is_recorded(self, case):
         X, y, P, v = case
         result = train_encodings(
             PROBLEM, X, y, initial=(P, v), learning_rate_P=0.05, learning_rate_v=0.05, steps=30
@@ -88,20 +88,20 @@ class TestTraining:
         np.testing.assert_array_equal(result.A[-1], result.P.T @ result.P)
         np.testing.assert_array_equal(result.v_path[-1], result.v)
         first = encodings_gradient(EmpiricalRisk(PROBLEM, X, y), P, v)
-        one = train_encodings(
+        step = train_encodings(
             PROBLEM, X, y, initial=(P, v), learning_rate_P=0.05, learning_rate_v=0.1, steps=1
         )
-        within(one.P, P - 0.05 * first.dP, 1e-15)
-        within(one.v, v - 0.1 * first.dv, 1e-15)
+        within(step.P, P - 0.05 * first.dP, 1e-15)
+        within(step.v, v - 0.1 * first.dv, 1e-15)
 
-    def test_draw_has_the_variance_of_the_text(self):
+    def test_initial_encodings_have_the_variance_of_the_paper(self):
         problem = PROBLEM.replace(D=400, C=2, beta=1.5)
         P = initial_encodings(problem, np.random.default_rng(0))
         A = P.T @ P
         close(np.diag(A).mean(), 1.5, rel=0.01)
         close(A[np.triu_indices(400, 1)].std(), 1.5 / 20.0, rel=0.02)
 
-    def test_divergence_and_refusals(self, case):
+    def test_divergence_and_invalid_arguments_raise(self, case):
         X, y, P, v = case
         rates = {"learning_rate_P": 0.1, "learning_rate_v": 0.1}
         with pytest.raises(FloatingPointError, match="diverged at step"):

@@ -1,4 +1,4 @@
-"""The gradient of (E): three independent derivatives, its symmetries, its limit of many samples."""
+"""Gradient of (E): independent derivatives, symmetries, limit of many samples, curvature."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,9 @@ from dynamics import ParameterError, Problem
 from dynamics.positional.oracle.descent import population_gradient
 from dynamics.positional.samples import (
     EmpiricalRisk,
-    at_random,
     empirical_gradient,
     random_feature,
+    random_partition,
     sample,
     stability,
 )
@@ -21,7 +21,7 @@ from tests.closeness import close, within
 
 
 def risk(problem, X, y, A, v):
-    """Write (E) as on the page; A and v may be complex."""
+    """Return the risk (E) from its definition; A and v may be complex."""
     weights = np.exp(A / problem.tau)
     S = weights / weights.sum(axis=1, keepdims=True)
     O = problem.kappa * np.einsum("ij,njk,k->ni", S, X, v)  # noqa: E741
@@ -33,7 +33,7 @@ def case(seed=0, N=37, D=6, C=2, d=5, dtype=np.float64, **constants):
     rng = np.random.default_rng(seed)
     problem = Problem(**(dict(D=D, C=C, q=0.4, p=5, nu=0.2, temperature=1.3, d=d) | constants))
     X, y = sample(
-        problem, N, rng, at_random(problem, rng), random_feature(problem, rng), dtype=dtype
+        problem, N, rng, random_partition(problem, rng), random_feature(problem, rng), dtype=dtype
     )
     return problem, X, y, rng.normal(size=(D, D)), rng.normal(size=d) / problem.kappa
 
@@ -53,7 +53,7 @@ def off_diagonal(matrix):
 
 @pytest.mark.parametrize("p", [3, 5, 9])
 @pytest.mark.parametrize(("N", "D", "d"), [(37, 6, 5), (65, 8, 1), (3, 4, 70), (1, 10, 12)])
-def test_complex_step(p, N, D, d):
+def test_gradient_equals_complex_step_derivative(p, N, D, d):
     problem, X, y, A, v = case(N=N, D=D, d=d, p=p)
     loss, dA, dv = empirical_gradient(problem, X, y, A, v)
     close(loss, risk(problem, X, y, A, v), rel=1e-13)
@@ -64,21 +64,21 @@ def test_complex_step(p, N, D, d):
     assert np.all(np.diag(dA) == 0.0)
 
 
-def test_autograd():
+def test_gradient_equals_torch_autograd():
     torch = pytest.importorskip("torch")
     problem, X, y, A, v = case(N=200, D=10, d=30)
     loss, dA, dv = empirical_gradient(problem, X, y, A, v)
     scores, value = torch.tensor(A, requires_grad=True), torch.tensor(v, requires_grad=True)
     O = problem.kappa * (torch.tensor(X) @ value) @ torch.softmax(scores / problem.tau, 1).T  # noqa: E741
     F = (O**problem.p + problem.nu * O).sum(1)
-    theirs = torch.nn.functional.softplus(-torch.tensor(y) * F).mean()
-    theirs.backward()
-    close(loss, theirs.item(), rel=1e-13)
+    expected = torch.nn.functional.softplus(-torch.tensor(y) * F).mean()
+    expected.backward()
+    close(loss, expected.item(), rel=1e-13)
     np.testing.assert_allclose(dA, off_diagonal(scores.grad.numpy()), rtol=1e-10, atol=1e-15)
     np.testing.assert_allclose(dv, value.grad.numpy(), rtol=1e-10, atol=1e-15)
 
 
-def test_finite_differences_along_random_directions():
+def test_gradient_equals_finite_differences_along_random_directions():
     problem, X, y, A, v = case(N=100, D=8, d=7)
     _, dA, dv = empirical_gradient(problem, X, y, A, v)
     rng = np.random.default_rng(3)
@@ -93,9 +93,9 @@ def test_finite_differences_along_random_directions():
 
 
 @pytest.mark.parametrize(("N", "D", "d"), [(300, 6, 5), (1100, 16, 64)])
-def test_single_precision_and_threads(N, D, d):
-    # The larger case is shared out among threads; sums must not notice. In single precision,
-    # eps = 6e-8 grows by the cancellation in kappa u_j - O_i and sums over a block.
+def test_threads_do_not_change_results_and_single_precision_is_accurate(N, D, d):
+    # The larger case uses several threads. In single precision, eps = 6e-8 grows by the
+    # cancellation in kappa u_j - O_i and by sums over a block.
     problem, X, y, A, v = case(N=N, D=D, d=d, dtype=np.float32)
     results = [EmpiricalRisk(problem, X, y, threads=n).gradient(A, v) for n in (1, 2, 3)]
     for other in results[1:]:
@@ -109,25 +109,25 @@ def test_single_precision_and_threads(N, D, d):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_shortcuts_with_one_block_fixed(dtype):
+def test_evaluators_with_fixed_A_or_fixed_v_agree_with_the_full_gradient(dtype):
     problem, X, y, A, v = case(N=333, D=8, d=20, dtype=dtype)
     whole = EmpiricalRisk(problem, X, y)
     loss, dA, dv = whole.gradient(A, v)
     tolerance = 1e-13 if dtype is np.float64 else 1e-5
-    of_v, of_A = FixedScores(whole, A).gradient(A, v), FixedValue(whole, v).gradient(A, v)
-    close(of_v.loss, loss, rel=tolerance)
-    close(of_A.loss, loss, rel=tolerance)
-    within(of_v.dv, dv, tolerance * np.abs(dv).max())
-    within(of_A.dA, dA, tolerance * np.abs(dA).max())
-    assert not of_v.dA.any()
-    assert not of_A.dv.any()
+    in_v, in_A = FixedScores(whole, A).gradient(A, v), FixedValue(whole, v).gradient(A, v)
+    close(in_v.loss, loss, rel=tolerance)
+    close(in_A.loss, loss, rel=tolerance)
+    within(in_v.dv, dv, tolerance * np.abs(dv).max())
+    within(in_A.dA, dA, tolerance * np.abs(dA).max())
+    assert not in_v.dA.any()
+    assert not in_A.dv.any()
 
 
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), data=st.data())
 @example(seed=0, data=None)
-def test_equivariance(seed, data):
-    # Relabelling patches permutes dA; rotating R^d rotates dv; flipping X and y changes nothing.
+def test_gradient_is_equivariant(seed, data):
+    # Permuting patches permutes dA, rotating R^d rotates dv, and flipping X and y has no effect.
     problem, X, y, A, v = case(seed)
     order = np.arange(6)[::-1] if data is None else data.draw(st.permutations(range(6)))
     order = np.array(order)
@@ -143,10 +143,10 @@ def test_equivariance(seed, data):
 
 
 def test_many_samples_approach_the_population_gradient():
-    # Both roads share no code. The error of the mean of N samples falls like N^(-1/2).
+    # The two implementations share no code. The error of the mean of N samples is O(N^(-1/2)).
     problem = Problem(D=6, C=2, q=0.4, p=3, nu=0.1, d=4, output_scale=1.0, sigma=0.3)
     rng = np.random.default_rng(5)
-    w, sets = random_feature(problem, rng), at_random(problem, rng)
+    w, sets = random_feature(problem, rng), random_partition(problem, rng)
     A, v = rng.normal(size=(6, 6)), 0.8 * w
     exact = population_gradient(problem, A, v, w, sets)
     sizes, errors = np.array([500, 2000, 8000, 32000, 128000]), []
@@ -163,7 +163,7 @@ def test_many_samples_approach_the_population_gradient():
 
 
 class TestCurvature:
-    def test_product_with_the_hessian_against_differences_of_gradients(self):
+    def test_hessian_product_equals_differences_of_gradients(self):
         problem, X, y, A, v = case(N=25, D=4, d=3)
         rng = np.random.default_rng(0)
         along_A, along_v = off_diagonal(rng.normal(size=A.shape)), rng.normal(size=v.size)
@@ -174,23 +174,21 @@ class TestCurvature:
         )
         to_A, to_v = hessian_product(problem, X, y, A, v, along_A, along_v)
         for ours, a, b in zip((to_A, to_v), ahead[1:], behind[1:]):
-            theirs = (a - b) / (2 * step)
-            within(ours, theirs, 1e-7 * np.abs(theirs).max())
+            expected = (a - b) / (2 * step)
+            within(ours, expected, 1e-7 * np.abs(expected).max())
 
-    def test_symmetry_of_the_hessian(self):
+    def test_hessian_is_symmetric(self):
         problem, X, y, A, v = case(N=25, D=4, d=3)
         rng = np.random.default_rng(1)
-        one, two = (
-            (off_diagonal(rng.normal(size=A.shape)), rng.normal(size=v.size)) for _ in range(2)
-        )
-        to_one, to_two = (hessian_product(problem, X, y, A, v, *along) for along in (one, two))
-        left = sum(np.sum(a * b) for a, b in zip(one, to_two))
-        right = sum(np.sum(a * b) for a, b in zip(two, to_one))
+        x, z = ((off_diagonal(rng.normal(size=A.shape)), rng.normal(size=v.size)) for _ in range(2))
+        Hx, Hz = (hessian_product(problem, X, y, A, v, *direction) for direction in (x, z))
+        left = sum(np.sum(a * b) for a, b in zip(x, Hz))
+        right = sum(np.sum(a * b) for a, b in zip(z, Hx))
         close(left, right, rel=1e-11)
 
     @pytest.mark.parametrize("block", ["A", "v", "both"])
     @pytest.mark.parametrize("relative", [(1.0, 1.0), (50.0, 0.5)])
-    def test_largest_eigenvalue(self, block, relative):
+    def test_stability_equals_largest_eigenvalue_of_dense_hessian(self, block, relative):
         problem, X, y, A, v = case(N=25, D=4, d=3)
         off = ~np.eye(4, dtype=bool)
         columns = []
@@ -204,15 +202,15 @@ class TestCurvature:
         hessian = roots[:, None] * np.array(columns) * roots
         chosen = {"A": slice(0, 12), "v": slice(12, 15), "both": slice(0, 15)}[block]
         largest = np.linalg.eigvalsh(hessian[chosen, chosen])[-1]
-        found = stability(problem, X, y, A, v, block=block, relative=relative, momentum=0.5)
-        close(found.curvature, largest, rel=1e-6)
-        close(found.learning_rate, 3.0 / largest, rel=1e-6)
+        result = stability(problem, X, y, A, v, block=block, relative=relative, momentum=0.5)
+        close(result.curvature, largest, rel=1e-6)
+        close(result.learning_rate, 3.0 / largest, rel=1e-6)
 
-    def test_one_dimension_and_concave(self):
+    def test_stability_in_one_dimension_and_without_curvature(self):
         problem, X, y, A, v = case(N=25, D=4, d=1)
-        found = stability(problem, X, y, A, v, block="v")
+        result = stability(problem, X, y, A, v, block="v")
         close(
-            found.curvature,
+            result.curvature,
             hessian_product(problem, X, y, A, v, np.zeros((4, 4)), np.ones(1))[1][0],
             rel=1e-12,
         )
@@ -230,21 +228,21 @@ GOOD = dict(N=5, D=4, C=2, d=3)
         ({"X": np.zeros((0, 4, 3))}, "the shape of X"),
         ({"X": np.zeros((5, 4, 3), int)}, "X of type int64"),
         ({"X": [[1.0]]}, "X of type list"),
-        ({"y": np.zeros(5)}, "labels -1 and \\+1"),
+        ({"y": np.zeros(5)}, "labels must be -1 or \\+1"),
         ({"y": np.ones(4)}, "the shape of y"),
         ({"A": np.zeros((3, 3))}, "A.shape"),
         ({"v": np.full(3, np.nan)}, "v"),
     ],
 )
-def test_bad_input(change, message):
+def test_invalid_arguments_raise(change, message):
     problem, X, y, A, v = case(**GOOD)
     arguments = dict(X=X, y=y, A=A, v=v) | change
-    with pytest.raises(ParameterError, match=message) as refusal:
+    with pytest.raises(ParameterError, match=message) as error:
         empirical_gradient(problem, *arguments.values())
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
-def test_bad_input_to_stability():
+def test_invalid_arguments_of_stability_raise():
     problem, X, y, A, v = case(**GOOD)
     for name, value in {"block": "C", "momentum": 1.0, "relative": (0.0, 1.0)}.items():
         with pytest.raises(ParameterError, match=name):
@@ -255,17 +253,16 @@ def test_bad_input_to_stability():
         EmpiricalRisk(problem, X, y, threads=0)
 
 
-def test_few_samples_at_fixed_scores_keep_nothing_of_a_step_but_memory():
-    """Working memory stays between steps: what was evaluated before must not show."""
+def test_reused_scratch_memory_does_not_change_results():
     problem, X, y, A, v = case(N=4, dtype=np.float32, D=8, C=2, d=20)
     whole = EmpiricalRisk(problem, X, y, threads=1)
-    seen, unseen = FixedScores(whole, A), FixedScores(whole, A)
-    seen.gradient(A, 1e30 * v)
-    first, again = seen.gradient(A, v), seen.gradient(A, v)
-    for value in (again, unseen.gradient(A, v)):
+    used, unused = FixedScores(whole, A), FixedScores(whole, A)
+    used.gradient(A, 1e30 * v)
+    first, second = used.gradient(A, v), used.gradient(A, v)
+    for value in (second, unused.gradient(A, v)):
         assert value.loss == first.loss
         assert value.dv.tolist() == first.dv.tolist()
     close(first.dv, whole.gradient(A, v).dv, rel=1e-4)
     assert first.finite
     assert not first.dA.any()
-    assert not seen.gradient(A, np.full_like(v, np.nan)).finite
+    assert not used.gradient(A, np.full_like(v, np.nan)).finite

@@ -1,4 +1,4 @@
-"""Training on (E): the loop against itself and the page, its records, its end, its checkpoints."""
+"""Training on (E): descent steps, records, statuses, checkpoints and gradient flow."""
 
 import os
 
@@ -29,12 +29,12 @@ def run(steps=60, seed=3, **options):
     return train(PROBLEM, X, Y, steps=steps, **options)
 
 
-def assert_same(one, two):
-    np.testing.assert_array_equal(one.A, two.A)
-    np.testing.assert_array_equal(one.v, two.v)
-    assert (one.status, one.message) == (two.status, two.message)
-    for name, column in vars(one.history).items():
-        np.testing.assert_array_equal(column, getattr(two.history, name))
+def assert_same(result, expected):
+    np.testing.assert_array_equal(result.A, expected.A)
+    np.testing.assert_array_equal(result.v, expected.v)
+    assert (result.status, result.message) == (expected.status, expected.message)
+    for name, column in vars(result.history).items():
+        np.testing.assert_array_equal(column, getattr(expected.history, name))
 
 
 class TestDescent:
@@ -48,7 +48,7 @@ class TestDescent:
             {"learning_rate_A": 20.0, "trainable": "A", "momentum": 0.5},
         ],
     )
-    def test_against_the_loop_on_the_page(self, options):
+    def test_result_equals_a_plain_loop(self, options):
         A, v = initial_weights(PROBLEM, np.random.default_rng(1), omega=0.3)
         result = run(20, initial=(A, v), rng=None, **options)
         rate_A, rate_v = (options.get(f"learning_rate_{name}", 0.3) for name in "Av")
@@ -67,8 +67,8 @@ class TestDescent:
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     @pytest.mark.parametrize("momentum", [0.0, 0.9])
     @pytest.mark.parametrize(("rate", "samples"), [(0.3, 60), (2.0, 60), (40.0, 60), (1e200, 5)])
-    def test_steps_that_nobody_sees_are_the_same(self, dtype, momentum, rate, samples):
-        """Of v alone they are one call of a kernel, which no record and no end may show."""
+    def test_records_do_not_change_the_run(self, dtype, momentum, rate, samples):
+        """Steps in v between two records are one call of a kernel."""
         data, labels = sample(PROBLEM, samples, np.random.default_rng(1), dtype=dtype)
 
         def last(record):
@@ -85,18 +85,14 @@ class TestDescent:
                 record=record,
             )
 
-        seen, unseen = last(range(41)), last([7])
-        np.testing.assert_array_equal(seen.v, unseen.v)
-        assert (seen.status, seen.message, seen.stats) == (
-            unseen.status,
-            unseen.message,
-            unseen.stats,
-        )
-        assert (seen.stats["steps"] < 40) == (rate >= 40.0)
-        common = np.isin(seen.history.step, unseen.history.step)
-        np.testing.assert_array_equal(seen.history.loss[common], unseen.history.loss)
+        every, few = last(range(41)), last([7])
+        np.testing.assert_array_equal(every.v, few.v)
+        assert (every.status, every.message, every.stats) == (few.status, few.message, few.stats)
+        assert (every.stats["steps"] < 40) == (rate >= 40.0)
+        common = np.isin(every.history.step, few.history.step)
+        np.testing.assert_array_equal(every.history.loss[common], few.history.loss)
 
-    def test_start_and_records(self):
+    def test_initial_weights_and_records(self):
         w = -np.eye(6)[2]
         A, v = initial_weights(PROBLEM, np.random.default_rng(3), omega=1e-2)
         np.testing.assert_array_equal(np.diag(A), 1.0)
@@ -130,21 +126,21 @@ class TestDescent:
         assert data.attrs["status"] == "completed"
         np.testing.assert_array_equal(data["loss"], history.loss)
 
-    def test_schedules(self):
+    def test_linear_and_log_schedules(self):
         assert run(100, record="linear", records=5).history.step.tolist() == [0, 25, 50, 75, 100]
         log = run(100, record="log", records=5).history.step
         assert log.tolist() == [0, 1, 3, 10, 32, 100]
 
-    def test_one_rate_at_scale_D_is_scale_one_with_two_rates(self):
+    def test_scale_D_with_one_rate_is_scale_1_with_two_rates(self):
         # kappa = D with one rate eta equals kappa = 1 with v-rate D^2 eta and v D times larger.
         A, v = initial_weights(PROBLEM, np.random.default_rng(1), omega=0.1)
-        scaled = PROBLEM.replace(output_scale=8.0)
-        one = train(scaled, X, Y, learning_rate=1e-2, steps=40, initial=(A, v / 8))
-        two = train(
+        problem = PROBLEM.replace(output_scale=8.0)
+        scaled = train(problem, X, Y, learning_rate=1e-2, steps=40, initial=(A, v / 8))
+        plain = train(
             PROBLEM, X, Y, learning_rate=1e-2, learning_rate_v=0.64, steps=40, initial=(A, v)
         )
-        close(one.A, two.A, rel=1e-11)
-        np.testing.assert_allclose(8 * one.v, two.v, rtol=1e-11, atol=1e-14)
+        close(scaled.A, plain.A, rel=1e-11)
+        np.testing.assert_allclose(8 * scaled.v, plain.v, rtol=1e-11, atol=1e-14)
 
     def test_patch_association_is_learned(self):
         problem = Problem(D=16, C=4, q=0.5, d=16, p=3, nu=0.1, beta=1.0, output_scale=1.0)
@@ -169,7 +165,7 @@ class TestDescent:
         assert result.history.test_error[-1] < 0.6 * control
 
 
-class TestHowARunEnds:
+class TestStatus:
     def test_divergence_and_instability_are_statuses(self):
         diverged = run(200, learning_rate=1e4)
         assert diverged.status is Status.DIVERGED
@@ -177,19 +173,19 @@ class TestHowARunEnds:
         assert np.isfinite(diverged.history.loss).all()
         unstable = run(100, learning_rate=15.0)
         assert unstable.status is Status.UNSTABLE
-        for ended, place in ((diverged, "at the start"), (unstable, "where it ended")):
-            assert f"{place} the largest stable learning_rate is " in ended.message
+        for result, where in ((diverged, "at the start"), (unstable, "at the end")):
+            assert f"{where} the largest stable learning_rate is " in result.message
         assert unstable.stats["rise"] > 0.1
         A, v = initial_weights(PROBLEM, np.random.default_rng(0))
         assert run(5, initial=(A, v * 1e120)).status is Status.OVERFLOW
         assert run(60).status is Status.COMPLETED
 
     def test_progress_and_interrupt(self, monkeypatch):
-        seen = []
+        fractions = []
         monkeypatch.setattr("dynamics.positional.samples.training._SECONDS_BETWEEN_REPORTS", 0.0)
-        run(20, progress=seen.append)
-        assert seen[-1] == 1.0
-        assert np.all(np.diff(seen) >= 0)
+        run(20, progress=fractions.append)
+        assert fractions[-1] == 1.0
+        assert np.all(np.diff(fractions) >= 0)
 
         def interrupt(fraction):
             if fraction >= 0.5:
@@ -227,11 +223,11 @@ class TestHowARunEnds:
             ("held_out", HeldOut(PROBLEM.replace(q=0.5), 10)),
         ],
     )
-    def test_bad_input(self, name, value):
+    def test_invalid_arguments_raise(self, name, value):
         expected = {"initial": "A.shape"}.get(name, name)
-        with pytest.raises(ParameterError, match=expected) as refusal:
+        with pytest.raises(ParameterError, match=expected) as error:
             run(**({"steps": 5} | {name: value}))
-        assert "\n" not in str(refusal.value)
+        assert "\n" not in str(error.value)
 
 
 class TestCheckpoint:
@@ -240,7 +236,7 @@ class TestCheckpoint:
     )
 
     def interrupted(self, path, step, **options):
-        """Stop a run by Ctrl-C once it has reached a step."""
+        """Interrupt a run at a step."""
 
         def stop(fraction):
             if fraction >= step / 60:
@@ -251,7 +247,7 @@ class TestCheckpoint:
 
     @pytest.mark.parametrize("trainable", ["both", "A", "v"])
     @pytest.mark.parametrize("step", [1, 37])
-    def test_resumed_equals_uninterrupted(self, tmp_path, monkeypatch, trainable, step):
+    def test_resumed_run_equals_uninterrupted_run(self, tmp_path, monkeypatch, trainable, step):
         monkeypatch.setattr("dynamics.positional.samples.training._SECONDS_BETWEEN_REPORTS", 0.0)
         path = tmp_path / "run.npz"
         whole = run(**self.options, trainable=trainable)
@@ -264,34 +260,34 @@ class TestCheckpoint:
         assert again.stats["evaluations"] == 0
         assert os.listdir(tmp_path) == ["run.npz"]
 
-    def test_resumed_after_saving_on_the_way(self, tmp_path, monkeypatch):
-        # A process that is killed leaves the last file written on the way.
+    def test_resume_from_an_intermediate_checkpoint(self, tmp_path, monkeypatch):
+        # A killed process leaves the last checkpoint that was written.
         monkeypatch.setattr("dynamics.positional.samples.training._SECONDS_BETWEEN_REPORTS", 0.0)
-        path, kept = tmp_path / "run.npz", []
+        path, checkpoints = tmp_path / "run.npz", []
 
-        def keep(fraction):
+        def store(fraction):
             if path.exists():
-                kept.append(path.read_bytes())
+                checkpoints.append(path.read_bytes())
 
-        whole = run(**self.options, checkpoint=path, checkpoint_seconds=0.0, progress=keep)
-        path.write_bytes(kept[20])
+        whole = run(**self.options, checkpoint=path, checkpoint_seconds=0.0, progress=store)
+        path.write_bytes(checkpoints[20])
         resumed = run(**self.options, checkpoint=path, resume=True)
         assert_same(resumed, whole)
         assert 10 < resumed.stats["evaluations"] < 50
 
-    def test_absent_and_overwritten(self, tmp_path):
+    def test_missing_file_is_created_and_old_file_overwritten(self, tmp_path):
         path = tmp_path / "new" / "run.npz"
         first = run(**self.options, checkpoint=path, resume=True)
         assert path.exists()
         assert_same(run(**self.options, checkpoint=path), first)
 
-    def test_divergence_is_saved(self, tmp_path):
+    def test_diverged_run_is_stored(self, tmp_path):
         path = tmp_path / "run.npz"
         first = run(200, learning_rate=1e4, checkpoint=path)
         assert_same(run(200, learning_rate=1e4, checkpoint=path, resume=True), first)
 
     @pytest.mark.parametrize("seed", range(12))
-    def test_damage_is_refused_or_harmless(self, tmp_path, seed):
+    def test_damaged_file_raises_or_gives_the_same_result(self, tmp_path, seed):
         path = tmp_path / "run.npz"
         whole = run(**self.options, checkpoint=path)
         content, rng = bytearray(path.read_bytes()), np.random.default_rng(seed)
@@ -304,11 +300,11 @@ class TestCheckpoint:
         path.write_bytes(bytes(content))
         try:
             again = run(**self.options, checkpoint=path, resume=True)
-        except ParameterError as refusal:
-            message = str(refusal)
+        except ParameterError as error:
+            message = str(error)
         else:
             message = "damaged"
-            assert seed % 3 == 1  # a flipped bit of a date in the archive, say
+            assert seed % 3 == 1  # for example a flipped bit of a date in the archive
             assert_same(again, whole)
         assert "damaged" in message
         assert "\n" not in message
@@ -326,26 +322,26 @@ class TestCheckpoint:
             {"partition": np.arange(8).reshape(2, 4).T},
         ],
     )
-    def test_another_run_is_refused(self, tmp_path, change):
+    def test_checkpoint_of_another_run_raises(self, tmp_path, change):
         path = tmp_path / "run.npz"
         run(**self.options, checkpoint=path)
         with pytest.raises(ParameterError, match="another run"):
             run(**(self.options | change), checkpoint=path, resume=True)
 
-    def test_a_pickle_is_not_opened(self, tmp_path):
+    def test_pickled_object_is_not_loaded(self, tmp_path):
         path = tmp_path / "run.npz"
         np.savez(path, mark=np.array({"a": 1}, dtype=object))
         with pytest.raises(ParameterError, match="damaged"):
             run(**self.options, checkpoint=path, resume=True)
 
-    def test_a_place_that_cannot_be_written(self, tmp_path):
+    def test_unwritable_path_raises(self, tmp_path):
         (tmp_path / "file").write_text("")
         with pytest.raises(FileError, match="cannot write"):
             run(5, checkpoint=tmp_path / "file" / "run.npz")
 
 
 class TestFlow:
-    def test_descent_with_small_steps_follows_the_flow(self):
+    def test_descent_converges_to_the_flow(self):
         A, v = initial_weights(PROBLEM, np.random.default_rng(1), omega=0.1)
         flow = train_by_flow(
             PROBLEM,
@@ -369,7 +365,7 @@ class TestFlow:
         within(ratios, 2.0, 0.1)  # first order in the learning rate
         assert flow.to_dataset().attrs["solver"] == "flow"
 
-    def test_bad_input_and_interrupt(self):
+    def test_invalid_arguments_overflow_and_interrupt(self):
         with pytest.raises(ParameterError, match="horizon"):
             train_by_flow(PROBLEM, X, Y, horizon=0.0, rng=np.random.default_rng(0))
         big = Problem(D=64, C=2, q=0.1, d=4)

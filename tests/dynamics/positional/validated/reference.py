@@ -1,7 +1,7 @@
-"""The velocity along a curve as Arb series, from the model alone: it shares no code with the balls.
+"""Reference for the velocity along a curve, as Arb series computed from the model alone.
 
-All rows of all multisets are summed; derivatives are those of the softmax, none of the forms that
-avoid cancellation is used. With a direction the series is that of f(theta(0) + u e_j).
+It shares no code with the tested balls. All rows of all multisets are summed, with the derivatives
+of the softmax and without formulas that avoid cancellation.
 """
 
 import math
@@ -13,7 +13,7 @@ from tests.dynamics.core.balls.reference import number
 
 
 def velocity(problem, curve):
-    """Series of alpha', gamma', rho' along a curve of three arb_series."""
+    """Return the series of alpha', gamma', rho' along a curve of three arb_series."""
     C, D, p = problem.C, problem.D, problem.p
     kappa, nu, q, tau = map(number, (problem.kappa, problem.nu, problem.q, problem.tau))
     alpha, gamma, rho = curve
@@ -25,7 +25,7 @@ def velocity(problem, curve):
     by_gamma = [-Lambda * same, Gamma * (Lambda + apart), -same * Xi]
     by_rho = [-Lambda * apart, -apart * Gamma, Xi * (Lambda + same)]
     types = [(a, b) for a in range(C + 1) for b in range(C + 1 - a)]
-    chance = {
+    probability = {
         (a, b): arb(math.comb(C, a + b) * math.comb(a + b, a))
         * (q / 2) ** (a + b)
         * (1 - q) ** (C - a - b)
@@ -33,12 +33,12 @@ def velocity(problem, curve):
     }
     total = [arb_series([0])] * 3
     for chosen in combinations_with_replacement(types, problem.L - 1):
-        counts = {kind: chosen.count(kind) for kind in chosen}
+        counts = {set_type: chosen.count(set_type) for set_type in chosen}
         T = C + sum(a - b for a, b in chosen)
         F, slopes = arb_series([0]), [arb_series([0])] * 3
         weight = arb(math.factorial(problem.L - 1))
-        for kind, m in counts.items():
-            weight = weight * chance[kind] ** m / math.factorial(m)
+        for set_type, m in counts.items():
+            weight = weight * probability[set_type] ** m / math.factorial(m)
         for a, b in ((C, 0), *chosen):
             n = a - b
             for s, rows in ((1, a), (-1, b), (0, C - a - b)):
@@ -54,11 +54,11 @@ def velocity(problem, curve):
                 slopes = [x + rows * y for x, y in zip(slopes, parts)]
         sigmoid = 1 / (1 + F.exp())
         total = [x + weight * sigmoid * y for x, y in zip(total, slopes)]
-    return [x / many for x, many in zip(total, (1, D * (C - 1), D * (D - C)))]
+    return [x / count for x, count in zip(total, (1, D * (C - 1), D * (D - C)))]
 
 
 def power(x, n):
-    """x^n by multiplication: a series that may be 0 stays one."""
+    """Return x^n by multiplication, which is valid for series that contain 0."""
     result = x
     for _ in range(n - 1):
         result = result * x
@@ -66,5 +66,5 @@ def power(x, n):
 
 
 def curve(coefficients):
-    """Three series from a table (order + 1, 3) of numbers."""
+    """Return three series from a table (order + 1, 3) of numbers."""
     return [arb_series([number(x) for x in column]) for column in zip(*coefficients)]

@@ -1,4 +1,4 @@
-"""Velocity and Jacobian along a curve hold what Arb finds from the model alone."""
+"""Velocity and Jacobian along a curve contain the values of an independent Arb reference."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def complete(problem):
 
 
 def evaluated(series, u, lane):
-    """A polynomial with ball coefficients at a number u, as an Arb ball."""
+    """Return the value of a polynomial with ball coefficients at u, as an Arb ball."""
     return sum(
         (
             (number(mid) + arb(0, 1) * number(rad)) * u**k
@@ -58,14 +58,14 @@ def evaluated(series, u, lane):
 class TestVelocity:
     @settings(max_examples=25)
     @given(problem=problems(), coefficients=curves(4))
-    def test_taylor_coefficients(self, problem, coefficients):
-        found = complete(problem).velocity(Series.exact(coefficients))
-        assert found.is_finite
+    def test_taylor_coefficients_are_enclosed(self, problem, coefficients):
+        series = complete(problem).velocity(Series.exact(coefficients))
+        assert series.is_finite
         with precise():
             exact = velocity(problem, curve(coefficients))
             for i in range(3):
                 for k in range(5):
-                    assert holds(found.mid[k, i], found.rad[k, i], exact[i][k])
+                    assert holds(series.mid[k, i], series.rad[k, i], exact[i][k])
 
     @settings(max_examples=10)
     @given(
@@ -74,20 +74,21 @@ class TestVelocity:
         radius=st.floats(0.0, 0.02),
         places=st.tuples(*[st.sampled_from([-1.0, 1.0]) | st.floats(-1.0, 1.0)] * 3),
     )
-    def test_boxes(self, problem, coefficients, radius, places):
+    def test_values_at_points_of_a_box_are_enclosed(self, problem, coefficients, radius, places):
         box = Series(coefficients, np.full((1, 3), radius))
-        found = complete(problem).velocity(box)
+        series = complete(problem).velocity(box)
         point = [[inside(m, radius, place) for m, place in zip(coefficients[0], places)]]
         with precise():
             exact = velocity(problem, curve(point))
             for i in range(3):
-                assert holds(found.mid[0, i], found.rad[0, i], exact[i][0])
+                assert holds(series.mid[0, i], series.rad[0, i], exact[i][0])
 
-    def test_radii_are_of_the_size_of_the_rounding(self):
-        found = complete(Problem(D=8, C=2, q=0.3)).velocity(Series.exact(np.array([[0.3, 0.2, 0]])))
-        assert np.all(found.rad < 1e-11 * np.abs(found.mid))
+    def test_radii_are_of_the_order_of_rounding(self):
+        theta = Series.exact(np.array([[0.3, 0.2, 0]]))
+        series = complete(Problem(D=8, C=2, q=0.3)).velocity(theta)
+        assert np.all(series.rad < 1e-11 * np.abs(series.mid))
 
-    def test_alpha_that_may_vanish_is_not_claimed(self):
+    def test_box_with_alpha_zero_gives_no_finite_enclosure(self):
         box = Series(np.array([[0.01, 0.2, 0.0]]), np.array([[0.02, 0.0, 0.0]]))
         assert not complete(Problem(D=6, C=2, q=0.3)).velocity(box).is_finite
 
@@ -100,11 +101,11 @@ class TestJacobian:
         radius=st.sampled_from([0.0, 1e-3]),
         place=st.floats(-1.0, 1.0),
     )
-    def test_along_a_curve(self, problem, coefficients, radius, place):
-        """The derivative in each direction at the middle and at points nearby."""
+    def test_directional_derivatives_are_enclosed(self, problem, coefficients, radius, place):
+        """Each direction is tested at a point of a box."""
         theta = Series(coefficients, np.vstack([np.full((1, 3), radius), np.zeros((2, 3))]))
-        found = complete(problem).jacobian(theta)
-        assert found.is_finite
+        jacobian = complete(problem).jacobian(theta)
+        assert jacobian.is_finite
         with precise():
             for j in range(3):
                 direction = [[inside(m, radius, place)] for m in coefficients[0]]
@@ -115,12 +116,12 @@ class TestJacobian:
                 exact = velocity(problem, direction)
                 for i in range(3):
                     lane = 3 * i + j
-                    assert holds(found.mid[0, lane], found.rad[0, lane], exact[i][1])
+                    assert holds(jacobian.mid[0, lane], jacobian.rad[0, lane], exact[i][1])
 
     @settings(max_examples=10)
     @given(problem=problems(), coefficients=curves(3))
-    def test_chain_rule(self, problem, coefficients):
-        """d f(theta(u)) / du = J(theta(u)) theta'(u): every coefficient of J takes part."""
+    def test_series_of_the_jacobian_satisfies_the_chain_rule(self, problem, coefficients):
+        """d f(theta(u)) / du = J(theta(u)) theta'(u) tests all coefficients of J."""
         jacobian = complete(problem).jacobian(Series.exact(coefficients))
         with precise():
             theta = curve(coefficients)
@@ -141,7 +142,7 @@ class TestJacobian:
 
 
 class TestTruncation:
-    def test_a_prefix_of_the_images_is_a_smaller_enumeration(self):
+    def test_field_on_first_images_equals_smaller_enumeration(self):
         problem = Problem(D=12, C=3, q=0.2)
         theta = Series.exact(np.array([[0.2, 0.5, -0.1], [0.1, 0.0, 0.02]]))
         short = Field(problem, images(problem, 3), 3).velocity(theta)
@@ -149,20 +150,20 @@ class TestTruncation:
         assert np.all(np.abs(short.mid - cut.mid) <= short.rad + cut.rad)
 
     @pytest.mark.parametrize("name", ["x", "Xi", "Gamma_minus_Xi"])
-    def test_a_wrong_weight_is_seen(self, name, monkeypatch):
-        """The reference tells a velocity apart whose attention is off by 1e-12."""
+    def test_reference_detects_a_relative_error_of_1e_12(self, name, monkeypatch):
+        """The test itself can fail."""
         from dynamics.positional.validated import field
 
-        right = field.Attention.along
+        correct = field.Attention.along
 
         def wrong(problem, theta):
-            weights = right(problem, theta)
+            weights = correct(problem, theta)
             object.__setattr__(weights, name, getattr(weights, name).times(1.0 + 1e-12))
             return weights
 
         monkeypatch.setattr(field.Attention, "along", wrong)
         problem, coefficients = Problem(D=6, C=2, q=0.4), np.array([[0.3, 0.4, -0.2]])
-        found = complete(problem).velocity(Series.exact(coefficients))
+        series = complete(problem).velocity(Series.exact(coefficients))
         with precise():
             exact = velocity(problem, curve(coefficients))
-            assert not all(holds(found.mid[0, i], found.rad[0, i], exact[i][0]) for i in range(3))
+            assert not all(holds(series.mid[0, i], series.rad[0, i], exact[i][0]) for i in range(3))

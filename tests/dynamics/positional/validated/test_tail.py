@@ -1,4 +1,4 @@
-"""What is neglected beyond K, against the images that are neglected."""
+"""Bounds of the contribution of images with more than K features."""
 
 import math
 from fractions import Fraction
@@ -27,8 +27,8 @@ from dynamics.positional.validated.tail import Tail
     radius=st.floats(0.0, 0.3),
     places=st.tuples(*[st.floats(-1.0, 1.0)] * 3),
 )
-def test_every_point_of_a_box(shape, q, K, p, beta, alpha, gamma, rho, radius, places):
-    """The velocity of all images less that of those with at most K features."""
+def test_bounds_hold_at_points_of_a_box(shape, q, K, p, beta, alpha, gamma, rho, radius, places):
+    """The reference is the difference of the velocities of all images and of the first ones."""
     problem = Problem(D=shape[0], C=shape[1], q=q, p=p, beta=beta)
     N = problem.D - problem.C
     K = min(K, N)
@@ -43,7 +43,7 @@ def test_every_point_of_a_box(shape, q, K, p, beta, alpha, gamma, rho, radius, p
         assert np.all(bound == 0.0)
 
 
-def test_probabilities_are_exact():
+def test_probabilities_are_sharp_upper_bounds():
     problem = Problem(D=64, C=4, q=2 / 64)
     mass, q = Tail(problem).groups.mass, Fraction(problem.q)
     for k in (0, 5, 30):
@@ -53,6 +53,6 @@ def test_probabilities_are_exact():
     assert rest <= Fraction(mass[-1])
 
 
-def test_a_box_that_is_not_known_is_not_bounded():
+def test_box_without_finite_weights_gives_no_finite_bound():
     box = Series(np.array([[0.1, 800.0, 0.0]]), np.zeros((1, 3)))
     assert not np.isfinite(Tail(Problem(D=12, C=3, q=0.2)).bounds(box)[0]).all()

@@ -1,4 +1,4 @@
-"""Tubes of the reduced dynamics against an integration in Arb that shares no code with them."""
+"""Tubes of the reduced dynamics. Reference: an integration in Arb that shares no code with them."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ ORDER, STEPS = 12, 3
 
 
 def integrated(problem, system, horizon, steps):
-    """The solution at the horizon by Taylor series in Arb, and ten times their last terms."""
+    """Return the solution at the horizon by Taylor series in Arb, and an error estimate."""
     before = ctx.prec, ctx.cap
     ctx.prec = 160
     try:
@@ -27,8 +27,8 @@ def integrated(problem, system, horizon, steps):
             series = [[x] for x in theta]
             for k in range(ORDER):
                 ctx.cap = k + 1
-                found = velocity(problem, [arb_series(column) for column in series])
-                for column, slope in zip(series, found):
+                slopes = velocity(problem, [arb_series(column) for column in series])
+                for column, slope in zip(series, slopes):
                     column.append(arb(slope[k].mid()) / (k + 1))
             theta = [
                 sum((c * step**k for k, c in enumerate(column)), arb(0)).mid() for column in series
@@ -55,21 +55,21 @@ def problems(draw):
 class TestSmallProblems:
     @settings(max_examples=30)
     @given(problem=problems())
-    def test_an_integration_lies_inside(self, problem):
+    def test_tube_contains_a_taylor_integration(self, problem):
         system = ReducedSystem(problem)
         curvature = system.field(system.start, 0.1).jacobian_at(system.start)
-        # where nothing happens at the start, only so long as little does later
+        # a small curvature at the start may grow later
         horizon = min(0.3 / float(np.max(np.abs(curvature))), 30.0)
-        found = enclose(system, Flow(), horizon, tolerance=1e-7, functional=GAP)
-        assert found.reason == ""
-        assert np.all(found.radius < 1e-5)
-        for steps in (STEPS, 4 * STEPS, 16 * STEPS):  # where the flow turns within a step
+        tube = enclose(system, Flow(), horizon, tolerance=1e-7, functional=GAP)
+        assert tube.reason == ""
+        assert np.all(tube.radius < 1e-5)
+        for steps in (STEPS, 4 * STEPS, 16 * STEPS):  # more steps for flows that turn fast
             exact, lost = integrated(problem, system, horizon, steps)
             if lost < 1e-9:
                 break
         assert lost < 1e-9
         with precise():
-            for x, column, r in zip(exact, found.pieces[-1].coefficients.T, found.radius):
+            for x, column, r in zip(exact, tube.pieces[-1].coefficients.T, tube.radius):
                 last = sum((number(c) for c in column), arb(0))
                 assert abs(x - last) <= number(r) + lost
 
@@ -79,32 +79,32 @@ class TestLongRun:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def found(cls):
+    def tube(cls):
         return enclose(ReducedSystem(cls.problem), Flow(), 100.0, tolerance=1e-3, functional=GAP)
 
-    def test_the_solver_runs_inside(self, found):
-        assert found.end == 100.0
+    def test_tube_contains_the_solution_of_the_solver(self, tube):
+        assert tube.end == 100.0
         flow = gradient_flow(Population(self.problem, tolerance=1e-12), horizon=100.0, rtol=1e-11)
-        distance = np.abs(np.array(flow.final) - found.pieces[-1].at(1.0))
-        assert np.all(distance <= found.radius + 1e-8 * np.abs(flow.final))
-        assert np.all(found.radius < 1e-4)
+        distance = np.abs(np.array(flow.final) - tube.pieces[-1].at(1.0))
+        assert np.all(distance <= tube.radius + 1e-8 * np.abs(flow.final))
+        assert np.all(tube.radius < 1e-4)
 
-    def test_gamma_leads(self, found):
-        assert all(part.value[0] > 0.0 for parts in found.parts[1:] for part in parts)
-        assert all(part.rate[0] > 0.0 for part in found.parts[0])
+    def test_gamma_exceeds_rho_along_the_tube(self, tube):
+        assert all(part.value[0] > 0.0 for parts in tube.parts[1:] for part in parts)
+        assert all(part.rate[0] > 0.0 for part in tube.parts[0])
 
 
-def test_the_start_is_a_root_that_no_float_is():
+def test_default_start_has_a_radius_for_its_rounding():
     system = ReducedSystem(Problem(D=8, C=2, q=0.3))
     assert 0.0 < system.start_radius[0] < 1e-16
     given = ReducedSystem(Problem(D=8, C=2, q=0.3), initial=system.start)
     assert np.all(given.start_radius == 0.0)
 
 
-def test_more_images_than_are_kept_are_asked_for():
+def test_too_many_images_raise_or_end_the_tube():
     system = ReducedSystem(Problem(D=64, C=4, q=16 / 64), most_states=2000)
     with pytest.raises(ToleranceError, match="features"):
         system.field(system.start, 1e-6)
-    found = enclose(system, Flow(), 1.0, tolerance=1e-6, functional=GAP)
-    assert "too little kept" in found.reason
-    assert found.end == 0.0
+    tube = enclose(system, Flow(), 1.0, tolerance=1e-6, functional=GAP)
+    assert "too little kept" in tube.reason
+    assert tube.end == 0.0

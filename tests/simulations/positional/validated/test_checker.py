@@ -1,4 +1,4 @@
-"""The checker takes what is proved, and nothing else: each wrong tube is rejected."""
+"""The checker accepts proved tubes and rejects every wrong certificate."""
 
 import ast
 import copy
@@ -24,6 +24,7 @@ from tests.closeness import close
 
 
 def written(folder, problem, **options):
+    """Write the certificate of a proof; return its path and the proof."""
     path = folder / "proof.json"
     proof = prove(problem, **options)
     assert proof.proved
@@ -33,7 +34,7 @@ def written(folder, problem, **options):
 
 @pytest.fixture(scope="module")
 def flow(tmp_path_factory):
-    """A complete enumeration: 21 multisets."""
+    """Flow with a complete enumeration: 21 multisets."""
     return written(tmp_path_factory.mktemp("flow"), Problem(D=6, C=2, q=2 / 6), horizon=0.3)
 
 
@@ -49,7 +50,7 @@ def path(flow):
 
 @pytest.fixture(scope="module")
 def descent(tmp_path_factory):
-    """Descent: single steps, and 16 at once."""
+    """Descent with pieces of one and of 16 steps."""
     problem = Problem(D=6, C=2, q=2 / 6)
     both = written(tmp_path_factory.mktemp("steps"), problem, learning_rate=0.01, steps=60)
     ends = [0, *(piece["end"] for piece in read(both[0])["pieces"])]
@@ -64,7 +65,7 @@ def steps(descent):
 
 @pytest.fixture(scope="module")
 def cut(tmp_path_factory):
-    """At most some of 8 features, as few as the tolerance allows."""
+    """Flow with a truncated number of features, at most 8."""
     problem = Problem(D=10, C=2, q=0.01)
     return written(tmp_path_factory.mktemp("cut"), problem, horizon=0.05, tolerance=1e-2)
 
@@ -79,11 +80,11 @@ def read(path):
 
 
 class TestAccepted:
-    @pytest.mark.parametrize("which", ["flow", "descent", "cut"])
-    def test_what_is_derived_is_what_the_prover_states(self, which, request):
-        """Two computations of the same intervals: they meet, and are about as wide."""
-        path, proof = request.getfixturevalue(which)
-        checked = request.getfixturevalue("checked") if which == "flow" else check(path)
+    @pytest.mark.parametrize("name", ["flow", "descent", "cut"])
+    def test_derived_statements_agree_with_the_prover(self, name, request):
+        """Both intervals overlap and have similar widths."""
+        path, proof = request.getfixturevalue(name)
+        checked = request.getfixturevalue("checked") if name == "flow" else check(path)
         assert checked.time == proof.time
         pairs = [(checked.loss, proof.loss), (checked.test_error, proof.test_error)]
         pairs += zip(checked.enclosure, proof.enclosure)
@@ -95,7 +96,7 @@ class TestAccepted:
         close(checked.floor, floor(proof.problem), rel=1e-12)
         assert checked.gap_positive_from == proof.gap_positive_from == 0.0
 
-    def test_a_negative_gap(self, tmp_path):
+    def test_negative_gap(self, tmp_path):
         path, proof = written(tmp_path, Problem(D=6, C=2, q=1.0, nu=1.0), horizon=0.5)
         checked = check(path)
         assert math.isinf(checked.gap_positive_from)
@@ -106,19 +107,19 @@ class TestAccepted:
         assert not checked.association
         assert checked.association_until == 0.0
 
-    def test_truncation(self, truncated):
+    def test_truncated_tube(self, truncated):
         assert any(piece["K"] < 8 for piece in read(truncated)["pieces"])
 
-    def test_the_command_prints_what_is_proved(self, path, checked, capsys, monkeypatch):
+    def test_command_prints_the_statements(self, path, checked, capsys, monkeypatch):
         assert main(["prove", "--check", str(path)]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].startswith("checked: the tube is proved")
-        words = {line.split("  ")[1].strip(): line for line in lines[1:]}
-        assert "D = 6, C = 2" in words["problem"]
-        assert words["solver"].endswith("flow")
-        assert words["start"].endswith("Parametrization 3.1")
-        assert "0.3 (" in words["to time"]
-        assert "proved from time 0 on" in words["gamma > rho"]
+        fields = {line.split("  ")[1].strip(): line for line in lines[1:]}
+        assert "D = 6, C = 2" in fields["problem"]
+        assert fields["solver"].endswith("flow")
+        assert fields["start"].endswith("Parametrization 3.1")
+        assert "0.3 (" in fields["to time"]
+        assert "proved from time 0 on" in fields["gamma > rho"]
         monkeypatch.setattr(validated, "check", lambda *_: checked)
         assert main(["prove", "--check", str(path), "--json"]) == 0
         printed = json.loads(capsys.readouterr().out)
@@ -126,8 +127,8 @@ class TestAccepted:
         assert printed["test_error"] == list(checked.test_error)
         assert main(["prove", "--check", str(path), "--D", "8"]) == 2
 
-    def test_nothing_but_the_tube_is_in_a_certificate(self, path):
-        """A statement that is not checked cannot be altered, because there is none."""
+    def test_certificate_contains_the_tube_only(self, path):
+        """There are no statements that could be altered without being checked."""
         record = read(path)
         assert set(record) == {"format", "problem", "learning_rate", "start", "horizon", "pieces"}
         assert set(record["pieces"][0]) == {"end", "K", "coefficients", "parts"}
@@ -143,14 +144,14 @@ def _digit(record):
 
 
 def _half(record):
-    """A quarter of the radius: the bars are twice what was proved, and more than was needed."""
+    """A quarter of the bars: they are twice the proved bounds, and larger than necessary."""
     for piece in record["pieces"]:
         for _, bar in piece["parts"]:
             bar[:] = [0.25 * x for x in bar]
 
 
 def _wide(record):
-    """Bars so wide that the Jacobian on them proves nothing."""
+    """Bars so wide that the Jacobian on them is useless."""
     for piece in record["pieces"]:
         for _, bar in piece["parts"]:
             bar[:] = [1e6 * x for x in bar]
@@ -225,7 +226,7 @@ def _missing(record):
 
 
 def _no_parts(record):
-    """Pieces of which nothing is compared."""
+    """Pieces without parts."""
     for piece in record["pieces"]:
         piece["parts"] = []
 
@@ -239,7 +240,7 @@ def _negative(record):
 
 
 def _past(record):
-    """A last piece that runs the one before it backwards."""
+    """A last piece that reverses the one before it."""
     last = copy.deepcopy(record["pieces"][-1])
     last["end"] = record["pieces"][-2]["end"]
     last["coefficients"] = [
@@ -251,7 +252,7 @@ def _past(record):
 
 
 def _gap(record):
-    """Curves that meet, but not in time."""
+    """Curves that are continuous, with a gap in time."""
     for piece in record["pieces"][5:]:
         piece["end"] += 0.5
     record["horizon"] += 0.5
@@ -262,12 +263,12 @@ def _true(record):
 
 
 def _more(record):
-    """More features than there can be."""
+    """More features than possible."""
     record["pieces"][0]["K"] = 5
 
 
 def _steps(record):
-    """A flow called descent."""
+    """A flow declared as descent."""
     record["learning_rate"] = 0.01
 
 
@@ -322,8 +323,18 @@ WRONG = (
     _constant,
 )
 
-NO_PROBLEMS = [{"p": 4}, {"p": 2.5}, {"q": 1.5}, {"q": 0.0}, {"nu": -1.0}, {"tau": 0.0},
-               {"kappa": -6.0}, {"C": 6}, {"C": 4}, {"C": 1}]  # fmt: skip
+NO_PROBLEMS = [
+    {"p": 4},
+    {"p": 2.5},
+    {"q": 1.5},
+    {"q": 0.0},
+    {"nu": -1.0},
+    {"tau": 0.0},
+    {"kappa": -6.0},
+    {"C": 6},
+    {"C": 4},
+    {"C": 1},
+]
 
 
 class TestRejected:
@@ -350,57 +361,57 @@ class TestRejected:
             check(read(steps) | {"learning_rate": rate})
 
     @pytest.mark.parametrize("wrong", NO_PROBLEMS, ids=str)
-    def test_what_is_no_problem(self, path, wrong):
+    def test_invalid_problems(self, path, wrong):
         record = read(path)
         with pytest.raises(Rejected, match=r"problem|number"):
             check(record | {"problem": record["problem"] | wrong})
 
     @pytest.mark.parametrize("grows", [False, True])
-    def test_a_bar_that_holds_at_one_end_only(self, path, grows, monkeypatch):
-        right, seen = checker.compared, []
+    def test_bar_that_is_valid_at_one_end_only(self, path, grows, monkeypatch):
+        original, ends = checker.compared, []
 
-        def watched(M, start, errors, bar, time, eta):
-            result = right(M, start, errors, bar, time, eta)
+        def recorded(M, start, errors, bar, time, eta):
+            result = original(M, start, errors, bar, time, eta)
             after = result[1] if result else []
-            seen.append([(float(x), float(y)) for x, y in zip(start, after)])
+            ends.append([(float(x), float(y)) for x, y in zip(start, after)])
             return result
 
-        monkeypatch.setattr(checker, "compared", watched)
+        monkeypatch.setattr(checker, "compared", recorded)
         check(path)
         record = read(path)
         parts = [part for piece in record["pieces"] for part in piece["parts"]]
         k, i = next(
             (k, i)
-            for k, ends in enumerate(seen)
-            for i, (begin, after) in enumerate(ends)
+            for k, pairs in enumerate(ends)
+            for i, (begin, after) in enumerate(pairs)
             if (after > 1.01 * begin if grows else begin > 1.01 * after)
         )
-        parts[k][1][i] = math.sqrt(math.prod(seen[k][i]))
+        parts[k][1][i] = math.sqrt(math.prod(ends[k][i]))
         with pytest.raises(Rejected, match="too thin"):
             check(record)
 
     def test_half_steps(self, steps):
-        """A part of a piece is no number of steps."""
+        """A part of a piece is not a whole number of steps."""
         record = read(steps)
         longest = max(record["pieces"], key=lambda piece: len(piece["parts"]))
         del longest["parts"][5:]
         with pytest.raises(Rejected, match="no whole steps"):
             check(record)
 
-    def test_a_wrong_sign_in_the_field(self, path, monkeypatch):
-        """A model whose gamma' is reversed does not take the tube of the right one."""
-        right = checker.Model.velocity
+    def test_wrong_sign_in_the_field(self, path, monkeypatch):
+        """A model with the opposite sign of gamma' rejects the tube of the correct model."""
+        original = checker.Model.velocity
 
         def wrong(self, theta, K):
-            alpha, gamma, rho = right(self, theta, K)
+            alpha, gamma, rho = original(self, theta, K)
             return [alpha, -gamma, rho]
 
         monkeypatch.setattr(checker.Model, "velocity", wrong)
         with pytest.raises(Rejected):
             check(path)
 
-    def test_less_kept_than_was_proved(self, truncated):
-        """The tail counts: with two features less the same bars do not hold."""
+    def test_stronger_truncation(self, truncated):
+        """With two features less the tail is larger, and the same bars are too small."""
         record = read(truncated)
         for piece in record["pieces"]:
             assert piece["K"] >= 2
@@ -408,8 +419,8 @@ class TestRejected:
         with pytest.raises(Rejected, match="too thin"):
             check(record)
 
-    def test_bars_that_only_the_tail_reaches(self, truncated, monkeypatch):
-        """A fifth of each bar is too thin, but not for a checker that leaves the tail out."""
+    def test_bars_that_only_the_tail_violates(self, truncated, monkeypatch):
+        """A fifth of each bar is rejected, but accepted by a checker that neglects the tail."""
         record = read(truncated)
         for piece in record["pieces"]:
             for _, bar in piece["parts"]:
@@ -419,14 +430,14 @@ class TestRejected:
         monkeypatch.setattr(checker.Model, "neglected", lambda *_: [arb(0)] * 4)
         assert check(record)
 
-    def test_a_missing_image(self, path, monkeypatch):
-        right = checker_images.Images.multisets
-        monkeypatch.setattr(checker_images.Images, "multisets", lambda *args: right(*args)[:-1])
+    def test_missing_image(self, path, monkeypatch):
+        original = checker_images.Images.multisets
+        monkeypatch.setattr(checker_images.Images, "multisets", lambda *args: original(*args)[:-1])
         with pytest.raises(Rejected, match="not complete"):
             check(path)
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"problem": 3}', "null"])
-    def test_what_is_no_certificate(self, text, tmp_path):
+    def test_files_that_are_no_certificates(self, text, tmp_path):
         path = tmp_path / "other.json"
         path.write_text(text)
         with pytest.raises(Rejected):
@@ -444,7 +455,7 @@ class TestTooLarge:
             ({"D": 400, "C": 4}, 61, "K"),
         ],
     )
-    def test_nothing_is_computed(self, path, problem, K, name, monkeypatch, tmp_path, capsys):
+    def test_is_raised_at_once(self, path, problem, K, name, monkeypatch, tmp_path, capsys):
         def computed(*_):
             raise AssertionError("computed")
 
@@ -461,7 +472,7 @@ class TestTooLarge:
         assert main(["prove", "--check", str(large)]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
 
-    def test_pieces_parts_and_bytes(self, path, monkeypatch):
+    def test_limits_of_pieces_and_bytes(self, path, monkeypatch):
         monkeypatch.setattr(checker, "MOST_PIECES", len(read(path)["pieces"]) - 1)
         with pytest.raises(TooLarge, match="pieces"):
             check(path)
@@ -469,36 +480,36 @@ class TestTooLarge:
         with pytest.raises(TooLarge, match="bytes"):
             check(path)
 
-    def test_the_number_of_multisets_is_known_before_they_are_made(self, path):
+    def test_number_of_multisets_without_enumeration(self, path):
         model = checker.Model(read(path)["problem"] | {"D": 12, "C": 3})
         model.enumerate(9)
         assert model.sizes(9) == model.images.upto
 
 
 class TestNeglected:
-    """The bound of what is left out against the exact sum, image by image."""
+    """The bound of the truncated images against their exact sum."""
 
     @pytest.mark.parametrize("K", [0, 1, 3, 7])
     @pytest.mark.parametrize("q", [0.01, 0.9])
     @pytest.mark.parametrize("gamma", [0.0, 1.5, 4.0])
     def test_at_the_corners_of_a_box(self, truncated, K, q, gamma):
         model = checker.Model(read(truncated)["problem"] | {"q": q})
-        at, room = [0.2, gamma, -0.5], [0.1, 1.5, 1.5]
+        centre, radii = [0.2, gamma, -0.5], [0.1, 1.5, 1.5]
         model.enumerate(8)
-        bound = model.neglected([arb_poly([x]) for x in at], [number(r) for r in room], K)
+        bound = model.neglected([arb_poly([x]) for x in centre], [number(r) for r in radii], K)
         ctx.cap = 1
         for signs in itertools.product((-1.0, 1.0), repeat=3):
-            theta = [arb_series([x + s * r]) for x, s, r in zip(at, signs, room)]
-            every, some = model.velocity(theta, 8), model.velocity(theta, K)
-            for x, y, most in zip(every, some, bound):
-                assert abs(x[0] - y[0]) < most
+            theta = [arb_series([x + s * r]) for x, s, r in zip(centre, signs, radii)]
+            exact, truncated_sum = model.velocity(theta, 8), model.velocity(theta, K)
+            for x, y, error in zip(exact, truncated_sum, bound):
+                assert abs(x[0] - y[0]) < error
 
 
 class TestTheorem:
-    def test_the_bounds_of_a_part(self):
-        """By hand: e^{Mh} v + b (e^{Mh} - 1)/M, and (1 + eta M)^n v + b ((1 + eta M)^n - 1)/M.
+    def test_bounds_of_a_part(self):
+        """Closed forms: e^{Mh} v + b (e^{Mh} - 1)/M, and (1 + eta M)^n v + b ((1 + eta M)^n - 1)/M.
 
-        The first coordinate is driven by what the others reach, not by their bars.
+        The first coordinate depends on the bounds of the others, not on their bars.
         """
         M = arb_mat(3, 3, [-2, 0.5, 0.25, 0, 1, 0, 0, 0, 0])
         start, errors, bar = [arb(1), arb(2), arb(3)], [arb(4), arb(5), arb(6)], [100, 200, 40]
@@ -512,62 +523,64 @@ class TestTheorem:
             assert all(x >= max(y, z) for x, y, z in zip(during, start, after))
 
     @pytest.mark.parametrize("bar", [[100, 130, 40], [100, 200, 20], [1, 200, 40], [100, 200, 3]])
-    def test_a_bar_that_is_reached_proves_nothing(self, bar):
-        """At the end: 135.5 and 21; at the beginning: 1 and 3."""
+    def test_bar_that_is_reached_is_rejected(self, bar):
+        """The bounds are 135.5 and 21 at the end, 1 and 3 at the start."""
         M = arb_mat(3, 3, [-2, 0.5, 0.25, 0, 1, 0, 0, 0, 0])
         start, errors = [arb(1), arb(2), arb(3)], [arb(4), arb(5), arb(6)]
         assert checker.compared(M, start, errors, [100, 200, 40], arb(3), None) is not None
         assert checker.compared(M, start, errors, bar, arb(3), None) is None
 
-    def test_the_jacobian_in_its_room(self, path):
-        """Around a curve that stands still, at the corners of the room."""
+    def test_jacobian_on_a_box(self, path):
+        """The reference are Jacobians at the corners of a box around a constant curve."""
         model = checker.Model(read(path)["problem"])
-        at, room = np.array([0.3, 0.2, -0.1]), np.array([0.01, 0.02, 0.03])
-        curve, field = [arb_poly([x]) for x in at], ReducedSystem(Problem(D=6, C=2, q=2 / 6))
-        rooms = [number(x) for x in room.tolist()]
+        centre, radii = np.array([0.3, 0.2, -0.1]), np.array([0.01, 0.02, 0.03])
+        curve, field = [arb_poly([x]) for x in centre], ReducedSystem(Problem(D=6, C=2, q=2 / 6))
         model.enumerate(4)
-        entries = model.along(curve, rooms, 4, 4)
+        entries = model.along(curve, [number(x) for x in radii.tolist()], 4, 4)
         for signs in itertools.product((-1.0, 1.0), repeat=3):
-            J = field.truncated(4).jacobian_at(at + 0.999 * room * signs)
+            J = field.truncated(4).jacobian_at(centre + 0.999 * radii * signs)
             for entry, value in zip(entries, J.ravel()):
                 assert abs(entry(arb(0)) - value).lower() <= 1e-12 * abs(J).max()
 
-    def test_all_over_a_part(self, path, monkeypatch):
-        """Jacobian (at two corners of the room) and defect, in floats, at the ends of each part."""
-        seen, right = [], checker.compared
-        monkeypatch.setattr(
-            checker, "compared", lambda M, *rest: seen.append((M, rest[1])) or right(M, *rest)
-        )
+    def test_jacobian_and_defect_at_the_ends_of_each_part(self, path, monkeypatch):
+        """The reference are floating-point values, the Jacobian at two corners of the box."""
+        enclosures, original = [], checker.compared
+
+        def recorded(M, start, errors, *rest):
+            enclosures.append((M, errors))
+            return original(M, start, errors, *rest)
+
+        monkeypatch.setattr(checker, "compared", recorded)
         check(path)
         record, problem = read(path), Problem(D=6, C=2, q=2 / 6)
-        bounds, system, larger, start = iter(seen), ReducedSystem(problem), 0, 0.0
+        bounds, system, larger, start = iter(enclosures), ReducedSystem(problem), 0, 0.0
         for piece in record["pieces"]:
             field = system.truncated(piece["K"])
             frames = [np.abs(basis) @ bar for basis, bar in piece["parts"]]
-            room, length, start = np.max(frames, axis=0), piece["end"] - start, piece["end"]
+            radii, length, start = np.max(frames, axis=0), piece["end"] - start, piece["end"]
             curve = [np.polynomial.Polynomial(x) for x in zip(*piece["coefficients"])]
             for k, (basis, _) in enumerate(piece["parts"]):
                 M, errors = next(bounds)
                 for u, sign in ((-1.0, 1.0), (1.0, -1.0)):
-                    place = (2 * k + 1 + u) / len(piece["parts"]) - 1
-                    theta = np.array([P(place) for P in curve])
-                    J = field.jacobian_at(theta + 0.99 * sign * room)
+                    t = (2 * k + 1 + u) / len(piece["parts"]) - 1
+                    theta = np.array([P(t) for P in curve])
+                    J = field.jacobian_at(theta + 0.99 * sign * radii)
                     turned = np.linalg.solve(basis, J @ basis)
                     for i, j in np.ndindex(3, 3):
                         assert abs(M[i, j] - turned[i, j]).lower() <= 1e-12 * abs(turned).max()
                     velocity = field.velocity_at(theta)
-                    rate = [2.0 / length * P.deriv()(place) for P in curve]
+                    rate = [2.0 / length * P.deriv()(t) for P in curve]
                     defect = np.abs(np.linalg.solve(basis, velocity - rate))
                     rounding = 1e-14 * np.linalg.norm(np.linalg.inv(basis)) * max(np.abs(velocity))
-                    for found, bound in zip(defect, errors):
-                        assert found <= bound + rounding
-                        larger += found > 10.0 * rounding
+                    for size, bound in zip(defect, errors):
+                        assert size <= bound + rounding
+                        larger += size > 10.0 * rounding
         assert larger > 100  # defects beyond the rounding of this test
 
 
 @pytest.mark.parametrize("module", [checker, checker_model, checker_images])
 class TestIndependence:
-    def test_it_imports_nothing_of_the_prover(self, module):
+    def test_imports_nothing_of_the_prover(self, module):
         modules = {
             name
             for node in ast.walk(ast.parse(inspect.getsource(module)))
@@ -592,6 +605,6 @@ class TestIndependence:
             checker_images.__name__,
         }
 
-    def test_it_can_be_read_in_one_sitting(self, module):
-        """At most 310 lines each, docstrings and blank lines included."""
+    def test_has_at_most_310_lines(self, module):
+        """The checker must stay short enough to be read as a whole."""
         assert len(inspect.getsource(module).splitlines()) <= 310

@@ -1,7 +1,4 @@
-"""Balls of the checker's images contain exact values: each operation, each term of its radius.
-
-Trusts: Arb at 200 bits.
-"""
+"""Ball arithmetic of the checker contains the exact values, computed by Arb with 200 bits."""
 
 import itertools
 import math
@@ -23,11 +20,13 @@ def _restored():
 
 
 def corners(balls, seed):
-    """Exact numbers in the balls, mostly at their ends."""
+    """Return exact numbers in the balls, mostly at their ends."""
     rng = np.random.default_rng(seed)
     share = rng.choice([-1.0, 1.0, 0.5], size=balls.mid.shape)
-    return [[arb(m) + arb(r) * s for m, r, s in zip(*rows)]
-            for rows in zip(balls.mid.tolist(), balls.rad.tolist(), share.tolist())]  # fmt: skip
+    return [
+        [arb(m) + arb(r) * s for m, r, s in zip(*rows)]
+        for rows in zip(balls.mid.tolist(), balls.rad.tolist(), share.tolist())
+    ]
 
 
 def inside(exact, mid, rad):
@@ -38,13 +37,13 @@ class TestExponential:
     def test_relative_error(self):
         rng = np.random.default_rng(0)
         x = np.concatenate([rng.uniform(-700.0, 700.0, 300), [-700.0, 700.0, 0.0, 1 / 32, -1 / 32]])
-        for value, found in zip(x.tolist(), images_module.exponential(x).tolist()):
-            assert abs(arb(found) / arb(value).exp() - 1) < arb(2) ** -51
+        for value, result in zip(x.tolist(), images_module.exponential(x).tolist()):
+            assert abs(arb(result) / arb(value).exp() - 1) < arb(2) ** -51
 
 
 class TestLogistic:
     @pytest.mark.parametrize("radius", [0.0, 1e-12, 1e-3, 0.5])
-    def test_series_of_exact_members(self, radius):
+    def test_series_contain_exact_values(self, radius):
         rng = np.random.default_rng(1)
         F = Balls(rng.normal(size=(5, 40)) * 3.0, np.full((5, 40), radius))
         F.mid[0, :6] = -800.0, 800.0, 40.0, -40.0, 0.0, 700.5
@@ -63,7 +62,7 @@ class TestLogistic:
         for y in logistic(F):
             assert np.all(y.rad <= 1e-13)
 
-    def test_what_is_no_number_says_nothing(self):
+    def test_nan_and_infinite_balls_give_the_whole_range(self):
         with np.errstate(all="ignore"):
             s, _ = logistic(Balls(np.array([[np.nan, np.inf]]), np.array([[0.0, np.inf]])))
         assert np.all(s.mid - s.rad <= 1e-300)
@@ -75,8 +74,8 @@ class TestImages:
         return Images(D, C, p, arb("0.3"), K)
 
     @pytest.mark.parametrize(("D", "C", "p"), [(6, 2, 3), (6, 3, 5), (6, 2, 19)])
-    def test_integers_by_brute_force(self, D, C, p):
-        """Every pattern of features, its sums over all patches, and its number of patterns."""
+    def test_integers_equal_brute_force(self, D, C, p):
+        """The reference sums over the patches of every pattern of features."""
         images = Images(D, C, p, arb("0.3"), D - C)
         counts = {}
         for pattern in itertools.product((-1, 0, 1), repeat=D - C):
@@ -86,43 +85,47 @@ class TestImages:
             row = [sum(a**i * b**j * T**k for a, b in zip(s, n)) for i, j, k in images.powers()]
             key = (*row, T, sum(map(abs, pattern)))
             counts[key] = counts.get(key, 0) + 1
-        found = {}
+        probabilities = {}
         features = [k for k, n in enumerate(np.diff([0, *images.upto])) for _ in range(n)]
-        for row, k, chance in zip(images.integers.tolist(), features, images.probability):
+        for row, k, weight in zip(images.integers.tolist(), features, images.probability):
             key = (*map(int, row), k)
-            found[key] = found.get(key, arb(0)) + chance
-        assert found.keys() == counts.keys()
-        for key, many in counts.items():
-            exact = many * arb("0.15") ** key[-1] * arb("0.7") ** (D - C - key[-1])
-            assert abs(found[key] - exact) < arb(10) ** -40
+            probabilities[key] = probabilities.get(key, arb(0)) + weight
+        assert probabilities.keys() == counts.keys()
+        for key, count in counts.items():
+            exact = count * arb("0.15") ** key[-1] * arb("0.7") ** (D - C - key[-1])
+            assert abs(probabilities[key] - exact) < arb(10) ** -40
         assert images.complete
 
     @pytest.mark.parametrize("p", [3, 19])
-    def test_series_and_means(self, p):
+    def test_series_and_means_contain_exact_values(self, p):
         images = self.make(p=p)
-        many, ctx.cap = images.upto[5], 3
+        count, ctx.cap = images.upto[5], 3
         rng = np.random.default_rng(3)
-        c = [arb_series([arb(float(x)) / 3 for x in rng.normal(size=3)])
-             for _ in range(len(images.m))]  # fmt: skip
-        F = images.series(c, many)
-        exact = [sum((int(m) * y for m, y in zip(row, c)), arb_series([0]))
-                 for row in images.integers[:many].tolist()]  # fmt: skip
+        c = [
+            arb_series([arb(float(x)) / 3 for x in rng.normal(size=3)])
+            for _ in range(len(images.m))
+        ]
+        F = images.series(c, count)
+        exact = [
+            sum((int(m) * y for m, y in zip(row, c)), arb_series([0]))
+            for row in images.integers[:count].tolist()
+        ]
         for lane, series in enumerate(exact):
             assert all(inside(series[k], F.mid[k, lane], F.rad[k, lane]) for k in range(3))
-        x, y = (Balls(rng.normal(size=(3, many)), rng.uniform(0, 1e-3, (3, many))) for _ in "xy")
+        x, y = (Balls(rng.normal(size=(3, count)), rng.uniform(0, 1e-3, (3, count))) for _ in "xy")
         (mean,) = images.means(x, [y])
         total = arb_series([0])
-        for lane, chance in enumerate(images.probability[:many]):
+        for lane, weight in enumerate(images.probability[:count]):
             a, b = (arb_series([row[lane] for row in corners(z, 4)]) for z in (x, y))
-            total += chance * a * b
+            total += weight * a * b
         for k in range(3):
             assert mean[k].contains(total[k])
             assert float(mean[k].rad()) < 0.1
 
     def test_means_of_thin_balls_are_thin(self):
         images = self.make()
-        many, ctx.cap = images.upto[6], 2
-        x = Balls(np.ones((2, many)), np.zeros((2, many)))
+        count, ctx.cap = images.upto[6], 2
+        x = Balls(np.ones((2, count)), np.zeros((2, count)))
         (mean,) = images.means(x, [x])
         exact = sum(images.probability, arb(0))
         assert mean[0].contains(exact)

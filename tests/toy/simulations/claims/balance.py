@@ -3,23 +3,33 @@
 import numpy as np
 
 from simulations.figures import report_figure
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Measurement
+from simulations.reproduction.predicates import Column, Table
 from tests.toy.simulations.figures import plane
 from tests.toy.simulations.system import SYSTEM
 
+TOLERANCE = 1e-6
+TABLE = Table(
+    index=("s",),
+    columns={"balance_change": Column("largest change of a^2 - b^2", atol=TOLERANCE)},
+    strict={"a^2 - b^2 is conserved": lambda t: t.balance_change < TOLERANCE},
+)
 
-def run(context):
+
+def measure(context):
     path = SYSTEM.solve(SYSTEM.build({"s": 1.5}))
     balance = path.column("a") ** 2 - path.column("b") ** 2
-    worst = float(np.abs(balance - balance[0]).max())
+    change = float(np.abs(balance - balance[0]).max())
     data = path.to_dataset()[["a", "b"]]
-    figure = report_figure("toy-plane", "Two scalars", "One run.", plane.draw, data)
-    return Outcome(
-        Verdict.HOLDS if worst < 1e-6 else Verdict.FAILS,
-        measured_at({"s": 1.5}, ("balance_change", "largest change of a^2 - b^2", worst)),
-        1e-6, {"s": 1.5}, f"The balance changes by {worst:.1e}.", (figure,),
-    )  # fmt: skip
+    return Measurement(
+        {"runs": TABLE.frame([{"s": 1.5, "balance_change": change}])},
+        {"s": 1.5},
+        (report_figure("toy-plane", "Two scalars", "One run.", plane.draw, data),),
+    )
+
+
+def headline(tables):
+    return {"change": tables["runs"].data.balance_change.max()}
 
 
 CLAIM = Claim(
@@ -28,5 +38,9 @@ CLAIM = Claim(
     statement="The flow conserves a^2 - b^2.",
     method="Its largest change along a run.",
     criterion="From the statement: no change beyond the tolerance of the flow.",
-    run=run,
+    tables={"runs": TABLE},
+    measure=measure,
+    headline=headline,
+    finding="The balance changes by {change:.1e}.",
+    tolerance=TOLERANCE,
 )

@@ -448,7 +448,7 @@ class TestNodes:
         empty = 1 - p.sum()
         column = np.zeros(1)
         lines = Lines(**dict.fromkeys(Lines._fields, column))._replace(
-            kind=column.astype(int),
+            type_index=column.astype(int),
             eta=np.array([eta]),
             step=np.array([step]),
             share=p[None],

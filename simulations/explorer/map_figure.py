@@ -1,4 +1,4 @@
-"""The regime map of a sweep as a Bokeh figure: what `simulations.maps` says, cell by cell."""
+"""Regime map of a sweep as an interactive Bokeh figure."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ from bokeh.models import (
 from simulations.explorer.plots import TICKS, letters, plain_figure, without_latex
 from simulations.figures.regime_map import cell_edges
 
-#: Cells without a value, by kind; what is not named has the last look.
-_APART = {
+#: Colours of cells without a value, by status, and of other statuses.
+_WITHOUT_VALUE = {
     "none": "#F2F2F2",
     "invalid": "#FFFFFF",
     "failed": "#F6C9C9",
@@ -30,24 +30,36 @@ _OTHER = "#E0D4EC"
 _BOUNDARIES = (("#C8102E", "dashed"), ("#111111", "dotted"))
 
 
-def places(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, bool]]:
-    """Return the cells of a map as columns, and whether each axis is logarithmic.
+def map_cells(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, bool]]:
+    """Return the cells of a map, and whether each axis is logarithmic.
 
-    Each cell has its edges, its row and column, its kind, its value (nan where it has none) and
-    what is told of it; an axis of words is numbered.
+    Parameters
+    ----------
+    data
+        Map, see `simulations.maps.draw_data`. The values of an axis of strings are replaced by
+        their indices.
+
+    Returns
+    -------
+    cells
+        Columns with the edges, row, column, kind, value and label of each cell.
+    log
+        Whether the axes ``"x"`` and ``"y"`` are logarithmic.
     """
     edges, log, texts = {}, {}, {}
     for axis, name in zip("yx", map(str, data["value"].dims)):
         values = data[name].values
-        words = values.dtype.kind in "OUS"
-        numbers = np.arange(values.size, dtype=float) if words else values.astype(float)
-        log[axis] = bool(not words and (numbers > 0.0).all() and numbers.max() >= 8 * numbers.min())
+        is_text = values.dtype.kind in "OUS"
+        numbers = np.arange(values.size, dtype=float) if is_text else values.astype(float)
+        log[axis] = bool(
+            not is_text and (numbers > 0.0).all() and numbers.max() >= 8 * numbers.min()
+        )
         edges[axis] = cell_edges(numbers, log[axis])
-        texts[axis] = [value if words else f"{value:.6g}" for value in values.tolist()]
+        texts[axis] = [value if is_text else f"{value:.6g}" for value in values.tolist()]
     i, j = np.indices(data["value"].shape).reshape(2, -1)
     values, kinds = data["value"].values.ravel(), data["kind"].values.astype(str).ravel()
     none = without_latex(data.attrs["none"]) or "no value"
-    told = [
+    labels = [
         f"{value:.6g}" if kind == "value" else none if kind == "none" else kind
         for value, kind in zip(values.tolist(), kinds.tolist())
     ]
@@ -62,16 +74,16 @@ def places(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, bool]]
         "value": values.tolist(),
         "at x": [texts["x"][k] for k in j],
         "at y": [texts["y"][k] for k in i],
-        "told": told,
+        "label": labels,
     }, log
 
 
-def drawn(data: xarray.Dataset, height: int = 420) -> tuple[Any, ColumnDataSource]:
-    """Return the figure of a map and the cells in it, which can be tapped."""
-    cells, log = places(data)
+def map_figure(data: xarray.Dataset, height: int = 420) -> tuple[Any, ColumnDataSource]:
+    """Return the figure of a map, and the data source of its selectable cells."""
+    cells, log = map_cells(data)
     scales = {f"{axis}_axis_type": "log" if log[axis] else "linear" for axis in "xy"}
     labels = {f"{axis}_axis_label": letters(data.attrs[axis]) for axis in "xy"}
-    made = plain_figure(
+    plot = plain_figure(
         "",
         height=height,
         tools="reset,save",
@@ -80,43 +92,44 @@ def drawn(data: xarray.Dataset, height: int = 420) -> tuple[Any, ColumnDataSourc
         x_range=Range1d(0, 1),
         y_range=Range1d(0, 1),
     )
-    made.grid.visible = False
-    for extent, low, high in ((made.x_range, "left", "right"), (made.y_range, "bottom", "top")):
+    plot.grid.visible = False
+    for extent, low, high in ((plot.x_range, "left", "right"), (plot.y_range, "bottom", "top")):
         extent.update(start=min(cells[low]), end=max(cells[high]))
-    for axis, logarithmic in zip(made.axis, (log["x"], log["y"])):
+    for axis, logarithmic in zip(plot.axis, (log["x"], log["y"])):
         if logarithmic:
             axis.formatter = CustomJSTickFormatter(code=TICKS)
     colours = _colours(cells, data.attrs["scale"])
     source = ColumnDataSource(
-        cells | {"face": [_APART.get(kind, _OTHER) for kind in cells["kind"]]}
+        cells | {"face": [_WITHOUT_VALUE.get(kind, _OTHER) for kind in cells["kind"]]}
     )
     sides = ("left", "right", "bottom", "top")
-    look: dict[str, Any] = {
+    style: dict[str, Any] = {
         "source": source,
         "line_color": None,
         "nonselection_fill_alpha": 1.0,
         "selection_line_color": "#D4145A",
         "selection_line_width": 3,
     }
-    made.quad(*sides, fill_color="face", **look)
+    plot.quad(*sides, fill_color="face", **style)
     if colours is not None:
         colours.nan_color = (0, 0, 0, 0)
-        made.quad(*sides, fill_color={"field": "value", "transform": colours}, **look)
-        made.add_layout(ColorBar(color_mapper=colours, width=12, label_standoff=6), "right")
-    _boundaries(made, data)
+        plot.quad(*sides, fill_color={"field": "value", "transform": colours}, **style)
+        plot.add_layout(ColorBar(color_mapper=colours, width=12, label_standoff=6), "right")
+    _draw_boundaries(plot, data)
     tips = [
         (letters(data.attrs["x"]), "@{at x}"),
         (letters(data.attrs["y"]), "@{at y}"),
-        ("", "@told"),
+        ("", "@label"),
     ]
-    made.add_tools(
-        TapTool(renderers=made.renderers[:1]),
-        HoverTool(renderers=made.renderers[:1], tooltips=tips),
+    plot.add_tools(
+        TapTool(renderers=plot.renderers[:1]),
+        HoverTool(renderers=plot.renderers[:1], tooltips=tips),
     )
-    return made, source
+    return plot, source
 
 
 def _colours(cells: dict[str, list[Any]], scale: str) -> Any:
+    """Return the colour mapper of the values, ``None`` without values."""
     values = np.array(cells["value"], float)
     values = values[np.isfinite(values)]
     if not values.size:
@@ -128,13 +141,13 @@ def _colours(cells: dict[str, list[Any]], scale: str) -> Any:
     return LinearColorMapper("Viridis256", low=low, high=high if high > low else low + 1.0)
 
 
-def _boundaries(made: Any, data: xarray.Dataset) -> None:
-    """Draw the boundaries that are known beforehand: the zero lines of their fields."""
+def _draw_boundaries(plot: Any, data: xarray.Dataset) -> None:
+    """Draw the theoretical boundaries: the zero lines of their fields."""
     y, x = map(str, data["value"].dims)
     if any(data[name].values.dtype.kind in "OUS" for name in (x, y)):
         return
     for name, (colour, dash) in zip(boundaries(data), _BOUNDARIES):
-        made.contour(
+        plot.contour(
             data[x].values.astype(float),
             data[y].values.astype(float),
             data[name].values.astype(float),
@@ -147,22 +160,22 @@ def _boundaries(made: Any, data: xarray.Dataset) -> None:
 
 def boundaries(data: xarray.Dataset) -> list[str]:
     """Return the names of the fields whose zero line crosses the plane."""
-    found = []
+    crossing = []
     for name in map(str, data.data_vars):
         values = data[name].values if name.startswith("overlay ") else np.zeros((0, 0))
         finite = np.isfinite(values) if values.size else np.zeros(0, bool)
         plane = min(values.shape) > 1 and bool(finite.any())
         if plane and np.nanmin(values) < 0.0 < np.nanmax(values):
-            found.append(name)
-    return found
+            crossing.append(name)
+    return crossing
 
 
-def legend(data: xarray.Dataset) -> list[tuple[str, str, str]]:
-    """Return what is beside the colours: (colour, dash or empty, words) of each."""
+def legend_entries(data: xarray.Dataset) -> list[tuple[str, str, str]]:
+    """Return the entries of the legend: colour, line style (empty for a face) and label."""
     kinds = sorted(set(data["kind"].values.astype(str).ravel()) - {"value"})
-    words = {"none": data.attrs["none"] or "no value"}
-    found = [(_APART.get(kind, _OTHER), "", words.get(kind, kind)) for kind in kinds]
-    return found + [
+    labels = {"none": data.attrs["none"] or "no value"}
+    entries = [(_WITHOUT_VALUE.get(kind, _OTHER), "", labels.get(kind, kind)) for kind in kinds]
+    return entries + [
         (colour, dash, str(data[name].attrs["long_name"]))
         for name, (colour, dash) in zip(boundaries(data), _BOUNDARIES)
     ]

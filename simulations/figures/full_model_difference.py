@@ -1,4 +1,4 @@
-"""The difference between reduced descent and descent on full matrices, at machine precision."""
+"""Difference between reduced gradient descent and gradient descent on full matrices."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ import xarray
 
 from simulations.figures.style import REFERENCE, problem_style, styled
 
-#: Names of problems longer than this have a row of the legend each.
+#: Longer names of problems are listed in one column of the legend.
 _LONG = 40
 
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the largest difference of each problem, where there is one, and what is allowed."""
+    """Plot the largest difference of each problem against the step, with tolerance and rounding."""
     ax = figure.subplots()
     artists: dict[str, Any] = {}
     names = [str(name) for name in data["problem"].values]

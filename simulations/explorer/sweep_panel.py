@@ -1,4 +1,4 @@
-"""The map of a sweep above the run of one of its cells."""
+"""Panel with the regime maps of a sweep; a click on a cell shows its run."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,42 +9,44 @@ import numpy as np
 from bokeh.layouts import column, row
 from bokeh.models import Div, Select
 
-from simulations.explorer import words
+from simulations.explorer import fragments
 from simulations.explorer.controls import on_change
-from simulations.explorer.mapped import drawn, legend
+from simulations.explorer.map_figure import legend_entries, map_figure
 from simulations.explorer.plots import letters, without_latex
 from simulations.maps import Sweep, draw_data, maps_of
 
 
 class SweepPanel:
-    """Which map, of which plane; a cell that is tapped is given as the values of its run.
+    """Panel that shows a map, with choices of the map and of its plane.
 
     Parameters
     ----------
     sweep
-        What is mapped: it has at least two axes.
-    asked
-        Choices of an address: ``map``, and ``at NAME`` for each axis beside the two of the plane.
+        Sweep with at least two axes.
+    choices
+        Choices in the address: ``map``, and ``at NAME`` for each axis that is not in the plane.
     text
-        Makes a piece of the page that holds HTML.
-    tapped
-        Called with the values of a cell.
-    turned
-        Called when another map or plane is chosen.
+        Returns a part of the page for HTML, given its name.
+    on_cell
+        Called with the parameters of a cell that the user clicks.
+    on_choice
+        Called when the user chooses another map or plane.
     """
 
     def __init__(
         self,
         sweep: Sweep,
-        asked: Mapping[str, str],
+        choices: Mapping[str, str],
         text: Callable[[str], Div],
-        tapped: Callable[[dict[str, Any]], None],
-        turned: Callable[[], None],
+        on_cell: Callable[[dict[str, Any]], None],
+        on_choice: Callable[[], None],
     ) -> None:
-        self.sweep, self._tapped, self._turned = sweep, tapped, turned
-        self.maps = {one.name: one for one in maps_of(sweep)}
-        options = [(name, without_latex(one.title)) for name, one in self.maps.items()]
-        first = asked.get("map", "")
+        self.sweep, self._on_cell, self._on_choice = sweep, on_cell, on_choice
+        self.maps = {regime_map.name: regime_map for regime_map in maps_of(sweep)}
+        options = [
+            (name, without_latex(regime_map.title)) for name, regime_map in self.maps.items()
+        ]
+        first = choices.get("map", "")
         self.which = Select(
             title="Map",
             options=options,
@@ -52,10 +54,12 @@ class SweepPanel:
             width=380,
             value=first if first in self.maps else options[0][0],
         )
-        many = [name for name, values in sweep.axes.items() if len(values) > 1]
-        self.fixed = {name: self._axis(name, asked.get(f"at {name}", "")) for name in many[:-2]}
+        varied = [name for name, values in sweep.axes.items() if len(values) > 1]
+        self.fixed = {
+            name: self._select_value(name, choices.get(f"at {name}", "")) for name in varied[:-2]
+        }
         for select in (self.which, *self.fixed.values()):
-            on_change(select, "value", self._turn)
+            on_change(select, "value", self._choose)
         self.legend, self.cell = text("legend"), text("cell")
         self.cell.text = "Click a cell to see its run."
         controls = row(self.which, *self.fixed.values())
@@ -64,54 +68,57 @@ class SweepPanel:
         )
         self._draw()
 
-    def _axis(self, name: str, asked: str) -> Select:
+    def _select_value(self, name: str, chosen: str) -> Select:
+        """Return the menu of the values of an axis."""
         values = [str(value) for value in self.sweep.axes[name]]
         return Select(
             title=letters(name),
             options=values,
             name=f"at {name}",
             width=120,
-            value=asked if asked in values else values[0],
+            value=chosen if chosen in values else values[0],
         )
 
     @property
     def chosen(self) -> dict[str, str]:
-        """The choices, as an address holds them."""
+        """Choices of map and plane for the address."""
         return {"map": self.which.value} | {
             f"at {name}": select.value for name, select in self.fixed.items()
         }
 
     @property
     def at(self) -> dict[str, Any]:
-        """The value of each axis that is fixed."""
+        """Values of the axes that are not in the plane."""
         return {
             name: self.sweep.axes[name][list(select.options).index(select.value)]
             for name, select in self.fixed.items()
         }
 
-    def _turn(self) -> None:
+    def _choose(self) -> None:
         self._draw()
-        self._turned()
+        self._on_choice()
 
     def _draw(self) -> None:
-        one = self.maps[self.which.value]
-        data = draw_data(self.sweep, one, self.at)
-        figure, self.source = drawn(data)
-        on_change(self.source.selected, "indices", self._tap)
+        chosen = self.maps[self.which.value]
+        data = draw_data(self.sweep, chosen, self.at)
+        figure, self.source = map_figure(data)
+        on_change(self.source.selected, "indices", self._click)
         self.names = data.attrs["y"], data.attrs["x"]
         fixed = _equations(json.loads(data.attrs["fixed"]))
-        self.legend.text = words.legend_of_map(one.title, one.label, fixed, legend(data))
+        self.legend.text = fragments.legend_of_map(
+            chosen.title, chosen.label, fixed, legend_entries(data)
+        )
         self.root.children[2] = figure
 
-    def _tap(self) -> None:
+    def _click(self) -> None:
         if indices := self.source.selected.indices:
-            self._tapped(self.values(indices[0]))
+            self._on_cell(self.values(indices[0]))
 
-    def values(self, place: int) -> dict[str, Any]:
-        """Return the values of the run behind a cell of the map, and tell of it."""
+    def values(self, number: int) -> dict[str, Any]:
+        """Show which cell of the map is selected, and return its parameters."""
         data = self.source.data
-        index = self.sweep.place(self.at) | dict(
-            zip(self.names, (data["row"][place], data["column"][place]))
+        index = self.sweep.indices(self.at) | dict(
+            zip(self.names, (data["row"][number], data["column"][number]))
         )
         cell = int(
             np.ravel_multi_index(
@@ -120,13 +127,13 @@ class SweepPanel:
         )
         values = dict(self.sweep.config.values(cell))
         where = _equations({name: values[name] for name in self.names})
-        told = data["told"][place]
-        self.cell.text = f"Below: the run at {escape(where)} (on the map: {escape(told)})."
+        label = data["label"][number]
+        self.cell.text = f"Run below: {escape(where)} (on the map: {escape(label)})."
         return values
 
 
 def _equations(values: Mapping[str, Any]) -> str:
-    """Return values as one writes them, as in ν = 0.01, D = 64."""
+    """Return values as text, such as ``ν = 0.01, D = 64``."""
     return ", ".join(
         f"{letters(name)} = {value if isinstance(value, str) else format(value, 'g')}"
         for name, value in values.items()

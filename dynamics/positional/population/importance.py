@@ -1,8 +1,9 @@
-"""Where a sample of images should look: laws of a set that make the rare and costly ones common.
+"""Proposal distributions of the importance sampling.
 
-The loss of a trained model is made of images whose random sets outvote the signal set, by their sum
-(T <= 0) or because one of them imitates a negated signal set. Three laws tilt the sum of a set
-exponentially, so that T is 0, -C/2 or -C on average; two make one or two sets (nearly) all -1.
+The loss of a trained model comes from rare images: those with a nonpositive sum T of all
+coefficients, and those with a random set of (nearly) only -1, a negated signal set. Three proposals
+are exponential tilts of the sum of a set, with mean T = 0, -C/2 and -C. Two proposals make one or
+two sets of an image (nearly) all -1.
 """
 
 import math
@@ -17,8 +18,12 @@ from dynamics.positional.problem import Problem
 from dynamics.positional.random_sets import set_types
 
 
-def rare_laws(problem: Problem) -> list[np.ndarray]:
-    """Return the further laws of one set, probabilities of the types with the empty one last."""
+def proposal_laws(problem: Problem) -> list[np.ndarray]:
+    """Return the proposal distributions of one set.
+
+    Each is an array of the probabilities of the types of
+    :func:`~dynamics.positional.random_sets.set_types`, with the empty type last.
+    """
     types = set_types(problem)
     law = np.append(types.probability, types.empty)
     law /= law.sum()
@@ -27,23 +32,24 @@ def rare_laws(problem: Problem) -> list[np.ndarray]:
     for share in (1.0, 1.5, 2.0):
         theta = _tilt(problem, share)
         tilted = law * np.exp(-theta * (total + problem.C))
-        if not tilted.sum() > 0.0:  # features so rare that all of it underflows
+        if not tilted.sum() > 0.0:  # everything underflows for very rare features
             with np.errstate(divide="ignore"):
                 logs = np.log(law) - theta * (total + problem.C)
             tilted = np.exp(logs - logs.max())
         laws.append(tilted / tilted.sum())
     for level, number in ((problem.C, 1.0), (problem.C - 1, 2.0)):
         extreme = total <= -level
-        chance, wanted = float(law[extreme].sum()), min(0.5, number / (problem.L - 1))
-        if 0.0 < chance < wanted:
-            laws.append(law * np.where(extreme, wanted / chance, (1 - wanted) / (1 - chance)))
+        probability, target = float(law[extreme].sum()), min(0.5, number / (problem.L - 1))
+        if 0.0 < probability < target:
+            factors = target / probability, (1 - target) / (1 - probability)
+            laws.append(law * np.where(extreme, *factors))
     return laws
 
 
 def _tilt(problem: Problem, share: float) -> float:
-    """Return theta >= 0 with ``E[R] = -share C`` under signs of odds e^(-theta) to e^theta.
+    """Return theta >= 0 with ``E[R] = -share C`` under signs tilted by e^(-theta sign).
 
-    At most nine tenths of the way to the least R that the data can have.
+    E[R] is at least nine tenths of the smallest possible R.
     """
     goal = min(share * problem.C / (problem.D - problem.C), 0.9)
 
@@ -55,19 +61,28 @@ def _tilt(problem: Problem, share: float) -> float:
     return float(optimize.brentq(excess, 0.0, 800.0, xtol=1e-6))
 
 
-def unseen(problem: Problem, samples: int, laws: list[np.ndarray]) -> Neglected:
-    """Return the images with more features than a sample can be expected to hold, in groups.
+def unsampled(problem: Problem, samples: int, laws: list[np.ndarray]) -> Neglected:
+    """Return the images with more features than a sample is expected to contain, in groups.
 
-    Under the mixture of all laws fewer than 3 of the ``samples`` images are expected there (the
-    rule of three). Masses are SciPy's; T, a sum of signs, has an L_p norm of at most
-    ``C + sqrt((p - 1) k)`` (hypercontractivity).
+    The mixture of all proposals has fewer than 3 expected images there (the rule of three). The
+    probabilities are SciPy's, without certified errors. The L_p norm of T, a sum of signs, is at
+    most ``C + sqrt((p - 1) k)`` (hypercontractivity).
+
+    Parameters
+    ----------
+    problem
+        Constants of data and model.
+    samples
+        Number of images.
+    laws
+        Proposal distributions, from :func:`proposal_laws`.
     """
     types = set_types(problem)
     size = np.append(types.plus + types.minus, 0)
     trials, q = problem.D - problem.C, problem.q
     spread = math.sqrt(trials * q * (1.0 - q)) + 1.0
     means = [(problem.L - 1) * float(law @ size) for law in laws] or [trials * q]
-    # three expected of those that follow the widest law
+    # k beyond which the proposal with the most features has fewer than three expected images
     widest = min(1.0, max(means) / trials)
     part = samples / (2.0 * max(1, len(laws)))
     few = min(1.0, 3.0 / part)
@@ -82,7 +97,7 @@ def unseen(problem: Problem, samples: int, laws: list[np.ndarray]) -> Neglected:
 
 
 def _above(k: npt.ArrayLike, trials: int, q: float) -> np.ndarray:
-    """Return the mass of a binomial law above k, an incomplete beta function."""
+    """Return P[N > k] for binomial N, an incomplete beta function."""
     k = np.asarray(k, float)
     mass = special.betainc(k + 1.0, np.maximum(trials - k, 1.0), q)
     return np.where(k < trials, mass, 0.0)

@@ -1,8 +1,8 @@
-"""The folder of a sweep: finished blocks, each complete or absent, and the labelled result.
+"""Storage of a sweep: a folder of finished blocks, and the labelled result.
 
-Layout: the manifest ``sweep.json`` states what is computed and by which code, ``config.toml`` is
-the configuration of the user, ``blocks/NNNNN.json`` are the records of finished blocks of cells,
-and ``sweep.nc`` is the result of all blocks. Its digest is in the manifest.
+The manifest ``sweep.json`` contains the configuration, the stamp of the code and the digest of the
+result. ``config.toml`` is the file of the user, ``blocks/NNNNN.json`` are records of finished
+blocks of cells, and ``sweep.nc`` is the result of all blocks.
 """
 
 from __future__ import annotations
@@ -37,14 +37,23 @@ _TEXTS = ("status", "message")
 
 
 def netcdf_name(parameter: str) -> str:
-    """Return the name of a parameter in a file, where a slash would open a group."""
+    """Return the name of a parameter in a NetCDF file, where a slash would start a group."""
     return parameter.replace("/", "_over_").replace("^", "")
 
 
 class SweepStore(ResultFolder):
-    """Blocks on disk, all of one configuration and one stamp, written by one process at a time.
+    """Blocks of one sweep on disk, written by one process at a time.
 
-    The folder is locked until the end of the ``with`` block (or of the object).
+    The folder is locked until `close` or the end of the ``with`` block.
+
+    Parameters
+    ----------
+    path
+        Folder.
+    config
+        Configuration of the sweep.
+    stamp
+        Versions and digests of the code, see `simulations.sweep.cells.sweep_stamp`.
 
     Raises
     ------
@@ -69,7 +78,7 @@ class SweepStore(ResultFolder):
             raise
 
     def _check(self, manifest: dict[str, Any]) -> None:
-        """Reject a folder with another sweep."""
+        """Raise StoreError if the folder contains another sweep."""
         if manifest["configuration"] != self._plain():
             changed = _difference(manifest["configuration"], self._plain())
             what = f"of another configuration ({changed})"
@@ -77,15 +86,16 @@ class SweepStore(ResultFolder):
             what = f"made by {changed}"
         else:
             return
-        raise StoreError(f"{self.path} holds a sweep {what}: choose another --out")
+        raise StoreError(f"{self.path} contains a sweep {what}: choose another --out")
 
     def _plain(self) -> Any:
         return json.loads(json.dumps(self.config.plain()))
 
     def _begin(self) -> None:
+        """Write the manifest and the configuration of a new sweep."""
         from dynamics.core.provenance import provenance
 
-        self.write_manifest(  # first: it marks the folder as a sweep
+        self.write_manifest(  # written first: it identifies the folder as a sweep
             {
                 "system": self.config.system,
                 "configuration": self._plain(),
@@ -103,10 +113,10 @@ class SweepStore(ResultFolder):
         return self.path / "blocks" / f"{block:05d}.json"
 
     def write(self, block: int, rows: list[Row]) -> None:
-        """Store a finished block; numbers are texts, as JSON has no nan."""
+        """Store a finished block; numbers are stored as strings, because JSON has no nan."""
         numbers = np.array([[row[name] for name in self.outcomes] for row in rows], float)
         texts = [[row[name] for name in _TEXTS] for row in rows]
-        cells = [[*map(repr, values), *words] for values, words in zip(numbers.tolist(), texts)]
+        cells = [[*map(repr, values), *text] for values, text in zip(numbers.tolist(), texts)]
         record = {"sweep": self.config.digest, "block": block, "rows": cells}
         write_record(self.block_path(block), record)
 
@@ -130,7 +140,7 @@ class SweepStore(ResultFolder):
         ]
 
     def finished(self, warn: Callable[[str], None]) -> Iterator[tuple[int, list[Row]]]:
-        """Yield the stored blocks; ``warn(sentence)`` of a damaged one, which counts as absent."""
+        """Yield number and rows of the stored blocks; call ``warn(message)`` for damaged ones."""
         for block in range(self.config.blocks):
             try:
                 rows = self.read(block)
@@ -141,7 +151,7 @@ class SweepStore(ResultFolder):
                 yield block, rows
 
     def result_is_complete(self) -> bool:
-        """Return whether the labelled result is there and undamaged."""
+        """Return whether the labelled result exists and is undamaged."""
         try:
             return read_result(self.path) is not None
         except StoreError:
@@ -172,7 +182,17 @@ def read_result(folder: Path) -> xarray.Dataset | None:
 
 
 def labelled(config: Config, rows: list[Row], stamp: dict[str, str]) -> xarray.Dataset:
-    """Return the outcomes on the axes of a sweep, NetCDF-safe."""
+    """Return the outcomes as a NetCDF-safe dataset.
+
+    Parameters
+    ----------
+    config
+        Configuration of the sweep.
+    rows
+        Outcomes of all cells, in the order of their numbers.
+    stamp
+        Versions and digests of the code, stored as an attribute.
+    """
     import xarray
 
     from dynamics.core.provenance import provenance
@@ -182,8 +202,8 @@ def labelled(config: Config, rows: list[Row], stamp: dict[str, str]) -> xarray.D
     variables = {}
     for quantity in system.outcomes:
         column = np.array([row[quantity.name] for row in rows], float).reshape(config.shape)
-        about = {"long_name": quantity.meaning}
-        variables[quantity.name] = (dims, column, about | _unit(quantity.unit))
+        attributes = {"long_name": quantity.meaning, **_unit(quantity.unit)}
+        variables[quantity.name] = (dims, column, attributes)
     for name in _TEXTS:
         column = np.array([row[name] for row in rows], object).reshape(config.shape)
         variables[name] = (dims, column, {"long_name": f"{name} of the run"})
@@ -201,28 +221,30 @@ def labelled(config: Config, rows: list[Row], stamp: dict[str, str]) -> xarray.D
 
 
 def _unit(unit: str) -> dict[str, str]:
+    """Return the NetCDF attribute of a unit."""
     return {"units": {"time": "learning rate x steps"}.get(unit, unit)} if unit else {}
 
 
 def _coordinates(config: Config) -> dict[str, Any]:
-    """Return the values of the axes, or of every parameter that a list sets."""
+    """Return the coordinates: values of the axes, or of the parameters of a list."""
     if config.axes:
         return {
             netcdf_name(name): (netcdf_name(name), _array(values), {"parameter": name})
             for name, values in config.axes.items()
         }
     names = dict.fromkeys(name for cell in config.listed for name in cell)
+    columns = {name: [cell.get(name, math.nan) for cell in config.listed] for name in names}
     return {"cell": np.arange(config.size)} | {
-        netcdf_name(name): ("cell", _array([cell.get(name, math.nan) for cell in config.listed]),
-                            {"parameter": name})
-        for name in names
-    }  # fmt: skip
+        netcdf_name(name): ("cell", _array(column), {"parameter": name})
+        for name, column in columns.items()
+    }
 
 
 def _array(values: Iterable[Any]) -> np.ndarray:
+    """Return an array of numbers, or of strings if one value is a string."""
     values = list(values)
-    words = any(isinstance(value, str) for value in values)
-    return np.array([str(value) for value in values], object) if words else np.array(values)
+    text = any(isinstance(value, str) for value in values)
+    return np.array([str(value) for value in values], object) if text else np.array(values)
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:

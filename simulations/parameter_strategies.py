@@ -1,4 +1,4 @@
-"""Hypothesis strategies that follow from the declarations of parameters, and their filters."""
+"""Hypothesis strategies derived from the declarations of parameters, and filters of problems."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     from simulations.falsify import Filter
     from simulations.system import System
 
-#: So many problems are drawn for one that satisfies a filter.
+#: Largest number of sampled problems for each one that satisfies a filter.
 ATTEMPTS = 20
-#: Values no numerical field accepts.
+#: Values that no numerical field accepts.
 _NOT_NUMBERS = (float("nan"), float("inf"), float("-inf"), "1", None, True, 1j)
 
 
 def reals(low: float, high: float) -> st.SearchStrategy[float]:
-    """Draw finite floats between two bounds, without subnormal numbers."""
+    """Return a strategy of finite floats between two bounds, without subnormal numbers."""
     return st.floats(low, high, allow_nan=False, allow_subnormal=False)
 
 
 @st.composite
 def flow_settings(draw: st.DrawFn, max_horizon: float = 1e4) -> dict[str, Any]:
-    """Draw keyword arguments of :func:`dynamics.gradient_flow`: horizon, method, tolerance."""
+    """Return a strategy of keyword arguments of :func:`dynamics.gradient_flow`.
+
+    They are the horizon, at most ``max_horizon``, the method and the relative tolerance.
+    """
     return {
         "horizon": 10.0 ** draw(reals(0.0, math.log10(max_horizon))),
         "method": draw(st.sampled_from(("LSODA", "BDF", "Radau"))),
@@ -39,44 +42,65 @@ def flow_settings(draw: st.DrawFn, max_horizon: float = 1e4) -> dict[str, Any]:
 
 @cache
 def allowed(parameter: Parameter, readable: bool = False) -> st.SearchStrategy[Any]:
-    """Draw values of a parameter from its declared range; ``readable``: of few digits."""
-    one = parameter.draw
-    if one is None:
+    """Return a strategy of values of a parameter in its declared range.
+
+    Parameters
+    ----------
+    parameter
+        Parameter with a range of random values.
+    readable
+        Round values to three digits.
+
+    Raises
+    ------
+    ValueError
+        If the parameter declares no range.
+    """
+    declaration = parameter.draw
+    if declaration is None:
         raise ValueError(f"{parameter.name} declares no range of random values")
-    if one.among:
-        return st.sampled_from(one.among)
+    if declaration.among:
+        return st.sampled_from(declaration.among)
+    low, high = declaration.low, declaration.high
     if parameter.kind is int:
-        drawn: st.SearchStrategy[Any] = st.integers(int(one.low), int(one.high))
-    elif one.log:
-        powers = reals(math.log10(one.low), math.log10(one.high)).map(lambda x: 10.0**x)
-        drawn = powers.map(lambda x: float(f"{min(max(x, one.low), one.high):.3g}")
-                           if readable else min(max(x, one.low), one.high))  # fmt: skip
+        values: st.SearchStrategy[Any] = st.integers(int(low), int(high))
+    elif declaration.log:
+        values = reals(math.log10(low), math.log10(high)).map(
+            lambda x: min(max(10.0**x, low), high)
+        )
+        if readable:
+            values = values.map(lambda x: float(f"{x:.3g}"))
     else:
-        drawn = reals(one.low, one.high).map(lambda x: round(x, 3) if readable else x)
-    if one.default:
-        drawn = st.just(parameter.usual) | drawn
-    return st.none() | drawn if parameter.optional else drawn
+        values = reals(low, high).map(lambda x: round(x, 3) if readable else x)
+    if declaration.default:
+        values = st.just(parameter.usual) | values
+    return st.none() | values if parameter.optional else values
 
 
 def fields(
     cls: type[Parameters], without: Collection[str] = (), readable: bool = False
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw the fields of a class that declare a range, but for those named."""
-    return st.fixed_dictionaries({
-        name: allowed(parameter, readable)
-        for name, parameter in declared(cls).items()
-        if name == parameter.field and parameter.draw is not None and name not in without
-    })  # fmt: skip
+    """Return a strategy of the fields of a class that declare a range, except ``without``."""
+    return st.fixed_dictionaries(
+        {
+            name: allowed(parameter, readable)
+            for name, parameter in declared(cls).items()
+            if name == parameter.field and parameter.draw is not None and name not in without
+        }
+    )
 
 
 @st.composite
 def invalid(draw: st.DrawFn, cls: type[Parameters]) -> tuple[str, Any]:
-    """Draw a numerical field and a value that it does not allow, whatever the others are."""
-    numbers = [one for name, one in declared(cls).items()
-               if name == one.field and one.kind is not str]  # fmt: skip
-    parameter = draw(st.sampled_from(sorted(numbers, key=lambda one: one.name)))
-    junk = [x for x in _NOT_NUMBERS if x is not None or not parameter.optional]
-    strategies: list[st.SearchStrategy[Any]] = [st.sampled_from(junk)]
+    """Return a strategy of pairs: a numerical field and a value that it never allows."""
+    numerical = [
+        parameter
+        for name, parameter in declared(cls).items()
+        if name == parameter.field and parameter.kind is not str
+    ]
+    parameter = draw(st.sampled_from(sorted(numerical, key=lambda parameter: parameter.name)))
+    not_numbers = [x for x in _NOT_NUMBERS if x is not None or not parameter.optional]
+    strategies: list[st.SearchStrategy[Any]] = [st.sampled_from(not_numbers)]
     strategies += [_beyond(bound, parameter.kind) for bound in parameter.bounds]
     if parameter.kind is int:
         strategies.append(st.integers(-99, 99).map(lambda n: n + 0.5))
@@ -84,20 +108,27 @@ def invalid(draw: st.DrawFn, cls: type[Parameters]) -> tuple[str, Any]:
 
 
 def _beyond(bound: Bound | Condition, kind: type) -> st.SearchStrategy[Any]:
-    """Draw values that a bound excludes."""
+    """Return a strategy of values that a bound excludes."""
     if isinstance(bound, Condition):
         return st.integers(0, 99).filter(lambda n: not bound.holds(n))
     if kind is int:
         limit = int(bound.limit)
-        return (st.integers(max_value=limit - (bound.sign == ">=")) if bound.sign in (">", ">=")
-                else st.integers(min_value=limit + (bound.sign == "<=")))  # fmt: skip
+        if bound.sign in (">", ">="):
+            return st.integers(max_value=limit - (bound.sign == ">="))
+        return st.integers(min_value=limit + (bound.sign == "<="))
     if bound.sign in (">", ">="):
         return st.floats(max_value=bound.limit, exclude_max=bound.sign == ">=", allow_nan=False)
     return st.floats(min_value=bound.limit, exclude_min=bound.sign == "<=", allow_nan=False)
 
 
 def cases(system: System, fixed: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw values that a system builds a case from, but for those that are fixed."""
+    """Return a strategy of values for `System.build` that contain the fixed values.
+
+    Raises
+    ------
+    ParameterError
+        If a fixed value is not allowed.
+    """
     known = {parameter.name: parameter for parameter in system.parameters}
     for name, value in fixed.items():
         if name in known and known[name].field == name and known[name].text is None:
@@ -108,17 +139,17 @@ def cases(system: System, fixed: Mapping[str, Any]) -> st.SearchStrategy[dict[st
 @st.composite
 def _cases(draw: st.DrawFn, system: System, fixed: Mapping[str, Any]) -> dict[str, Any]:
     known = declared(system.problem)
-    drawn = {**system.joint(draw, fixed), **fixed}
-    given = {known[name].field for name in drawn if name in known}
+    values = {**system.joint(draw, fixed), **fixed}
+    given = {known[name].field for name in values if name in known}
     for name, parameter in known.items():
         if parameter.draw and parameter.draw.search and parameter.field not in given:
-            drawn[name] = draw(allowed(parameter, readable=True))
-    return drawn
+            values[name] = draw(allowed(parameter, readable=True))
+    return values
 
 
 def satisfies(where: str, problem: Any, system: str) -> bool:
     """Return whether a problem of a theory satisfies a statement over its constants."""
-    from simulations.system import Case
+    from simulations.case import Case
 
     settings = {"initial": problem.initial_state, "horizon": math.inf}
     return _filter(where, system).keeps(Case(system, {}, problem, "flow", settings))

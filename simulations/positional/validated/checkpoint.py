@@ -1,9 +1,9 @@
-"""A proof under way: its finished pieces on disk, so that an interrupted one goes on from there.
+"""Checkpoints of proofs: the finished pieces of a tube, from which an interrupted proof resumes.
 
-One line for each piece, appended and synchronized when the piece is proved. A line begins with the
-SHA-256 digest of itself and all lines before it: one that is torn, or was changed, ends what is
-believed, and what follows is proved anew. Floats are written as decimals that read back exactly:
-the certificate is that of an uninterrupted proof.
+The file has one line for each piece, appended and synchronized when the piece is proved. Each line
+begins with the SHA-256 digest of itself and all lines before it. A truncated or altered line and
+all lines after it are discarded and proved again. Floats are written as decimals that read back
+exactly, so that a resumed proof has the same certificate as an uninterrupted one.
 """
 
 import hashlib
@@ -23,18 +23,25 @@ _FORMAT = "patchdyn unfinished tube 1"
 _DIGITS = 64
 
 
-class Unfinished:
-    """The file of one question: problem, clock, horizon, start, and the program that answers.
+class ProofCheckpoint:
+    """Checkpoint file of one proof.
+
+    Parameters
+    ----------
+    path
+        The file; it is created if it does not exist.
+    identity
+        Everything that the pieces depend on: problem, clock, horizon, start, and the program.
 
     Raises
     ------
     FileError
-        If the file cannot be read or written, or is that of another question.
+        If the file cannot be read or written, or belongs to another proof.
     """
 
-    def __init__(self, path: Path, question: dict[str, Any]) -> None:
+    def __init__(self, path: Path, identity: dict[str, Any]) -> None:
         self.path, self._tubes = path, dict[float, list[dict[str, Any]]]()
-        header = json.dumps({"format": _FORMAT, "question": question}, allow_nan=False)
+        header = json.dumps({"format": _FORMAT, "question": identity}, allow_nan=False)
         self._seal = _sealed("", header)
         first = f"{self._seal} {header}\n".encode()
         if obstacle(path) is None and not path.exists():
@@ -42,19 +49,19 @@ class Unfinished:
                 temporary.write_bytes(first)
             return
         try:
-            found = path.read_bytes() if obstacle(path) is None else b""
-            if not found.startswith(first):
+            content = path.read_bytes() if obstacle(path) is None else b""
+            if not content.startswith(first):
                 raise FileError(
-                    f"{path} holds no pieces of this proof: remove it, or choose another --out"
+                    f"{path} contains no pieces of this proof: remove it, or choose another --out"
                 )
-            believed = len(first) + self._read(found[len(first) :])
-            os.truncate(path, believed)
+            valid = len(first) + self._read(content[len(first) :])
+            os.truncate(path, valid)
         except OSError as failure:
             raise explain("use", path, failure) from failure
 
     def _read(self, content: bytes) -> int:
-        """Take all lines that can be believed; return how many bytes they are."""
-        believed = 0
+        """Read all valid lines; return their number of bytes."""
+        valid = 0
         for line in content.splitlines(keepends=True):
             seal, text = line[:_DIGITS], line[_DIGITS + 1 :].rstrip(b"\n")
             if (
@@ -65,37 +72,41 @@ class Unfinished:
             piece = json.loads(text)
             self._tubes.setdefault(piece["tolerance"], []).append(piece)
             self._seal = seal.decode()
-            believed += len(line)
-        return believed
+            valid += len(line)
+        return valid
 
     def tube(self, system: ReducedSystem, tolerance: float) -> Tube | None:
-        """Return what is proved with a tolerance, None if nothing."""
+        """Return the stored part of the tube of a tolerance; None if nothing is stored."""
         tube = Tube.at_start(system)
-        for kept in self._tubes.get(tolerance, []):
-            tube.pieces.append(Piece(kept["start"], kept["end"], np.array(kept["coefficients"])))
-            tube.fields.append(system.truncated(kept["K"]))
-            tube.parts.append([_part(*values) for values in kept["parts"]])
-            tube.rooms.append(kept["room"])
-            basis, radius = kept["frame"]
-            tube.frame, tube.length = Frame(np.array(basis), radius), kept["length"]
+        for row in self._tubes.get(tolerance, []):
+            tube.pieces.append(Piece(row["start"], row["end"], np.array(row["coefficients"])))
+            tube.fields.append(system.truncated(row["K"]))
+            tube.parts.append([_part(*values) for values in row["parts"]])
+            tube.rooms.append(row["room"])
+            basis, radius = row["frame"]
+            tube.frame, tube.length = Frame(np.array(basis), radius), row["length"]
         return tube if tube.pieces else None
 
     def add(self, tolerance: float, tube: Tube) -> None:
-        """Write the last piece of a tube."""
+        """Append the last piece of a tube; raise FileError if it cannot be written."""
         piece, field, frame = tube.pieces[-1], tube.fields[-1], tube.frame
         assert isinstance(field, TruncatedField)
         assert frame is not None
+        parts = [list(part._replace(basis=part.basis.tolist())) for part in tube.parts[-1]]
         text = json.dumps(
             {
-                "tolerance": tolerance, "start": piece.start, "end": piece.end,
-                "coefficients": piece.coefficients.tolist(), "K": field.K,
-                "room": tube.rooms[-1], "length": tube.length,
-                "parts": [[part.basis.tolist() if name == "basis" else getattr(part, name)
-                           for name in Part._fields] for part in tube.parts[-1]],
+                "tolerance": tolerance,
+                "start": piece.start,
+                "end": piece.end,
+                "coefficients": piece.coefficients.tolist(),
+                "K": field.K,
+                "room": tube.rooms[-1],
+                "length": tube.length,
+                "parts": parts,
                 "frame": [frame.basis.tolist(), frame.radius],
             },
             allow_nan=False,
-        )  # fmt: skip
+        )
         self._seal = _sealed(self._seal, text)
         try:
             with self.path.open("ab") as file:
@@ -111,5 +122,5 @@ def _part(start: float, basis: Any, bar: Any, reach: Any, value: Any, rate: Any)
 
 
 def _sealed(before: str, text: str) -> str:
-    """Return the digest of a line and all before it."""
+    """Return the digest of a line and all lines before it, given the digest of the latter."""
     return hashlib.sha256(f"{before} {text}".encode()).hexdigest()

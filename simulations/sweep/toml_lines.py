@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML text, for error messages; the parser itself does not tell."""
+"""Line numbers of keys in a TOML text, for error messages."""
 
 import re
 
@@ -7,14 +7,28 @@ _KEY = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z0-9_.\-]+)\s*(\.|=)""")
 
 
 def line_of(text: str, table: str = "", key: str = "", number: int = 0) -> int | None:
-    """Return the line of a key, of its table where the key is not found, else ``None``.
+    """Return the line number of a key.
 
-    ``number`` counts the tables of that name, as in ``[[list]]``. Keys of the root have table "".
+    Parameters
+    ----------
+    text
+        TOML text.
+    table
+        Table of the key; "" for the root.
+    key
+        The key; "" for the table itself.
+    number
+        Index among the tables of that name, as in ``[[list]]``.
+
+    Returns
+    -------
+    int or None
+        Line of the key; that of its table if the key is not found; else ``None``.
     """
     current, seen, header = "", -1, None
     for count, line in enumerate(text.splitlines(), start=1):
-        if found := _HEADER.match(line):
-            current = _bare(found[2])
+        if match := _HEADER.match(line):
+            current = _bare(match[2])
             if current == table:
                 seen += 1
                 if seen == number:
