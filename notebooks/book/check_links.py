@@ -1,8 +1,8 @@
 """Check the links of the built book.
 
 ``make docs`` runs ``python check_links.py FOLDER``. Each internal link must lead to an existing
-page and anchor. External links are allowed and not followed, but a page must not load external scripts,
-styles or images.
+page and anchor. External links are allowed and not followed, but a page must not load external
+scripts, styles or images.
 """
 
 from __future__ import annotations
