@@ -1,4 +1,4 @@
-"""Generated pages of the book contain all parts of a theory."""
+"""Generated pages of the book, its formulas and its links."""
 
 import importlib
 import importlib.util
@@ -23,7 +23,7 @@ DOCS = Path(__file__).parents[1] / "notebooks" / "book"
 
 
 def _module(name):
-    """Return a module of the book, which is no package."""
+    """Import a module of the book, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -42,16 +42,16 @@ def mathml():
 
 @pytest.fixture
 def report(tmp_path):
-    """A report on one claim of the theory, made up."""
+    """Return a report with one claim whose result is invented."""
     real = load("li-reduction")
-    made = replace(claim(real.id, figures=[figure()], finding="It is so."), paper=real.paper)
+    invented = replace(claim(real.id, figures=[figure()], finding="It is so."), paper=real.paper)
     stamp = {"patchdyn": "0.1.0", "commit": "", "mode": "quick"}
     with ReportFolder(tmp_path / "report", stamp, [real.id]) as folder:
-        reproduce([made], folder, PlainDisplay(io.StringIO()), quick=True)
+        reproduce([invented], folder, PlainDisplay(io.StringIO()), quick=True)
     return StoredReport.read(tmp_path / "report")
 
 
-def test_a_chapter_holds_the_argument_and_the_claims(chapters, report, tmp_path):
+def test_a_chapter_contains_derivations_parameters_and_claims(chapters, report, tmp_path):
     text = chapters.chapter("shallow", report, tmp_path)
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     derivations = catalogue.Catalogue(("symbolic.shallow",))
@@ -60,20 +60,20 @@ def test_a_chapter_holds_the_argument_and_the_claims(chapters, report, tmp_path)
     assert all(f"`{name}`" in text for name in derivations)
     assert set(theories.submodule("shallow", "claims").CLAIMS) <= set(headings)
     theory = theories.load("shallow")
-    for item in (*theory.parameters, *theory.outcomes):
-        assert f"`{item.name}`\n: " in text
+    for quantity in (*theory.parameters, *theory.outcomes):
+        assert f"`{quantity.name}`\n: " in text
     assert text.count("**holds**: It is so.") == 1
     assert (tmp_path / "line.png").read_bytes() == report.bytes_of(report.image_path("line"))
 
 
-def test_markdown_leaves_no_mark_by_accident(chapters):
+def test_markdown_escapes_special_characters(chapters):
     assert chapters.markdown("alpha* of A_ij, *so* `x_y`: 5 [a] leading_rho_over_gamma") == (
         r"$\alpha^{*}$ of $A_{ij}$, *so* `x_y`: 5 \[a\] leading\_rho\_over\_gamma"
     )
 
 
 def test_every_page_is_in_the_book(chapters, tmp_path):
-    """Pages that are written by hand stand in a table of contents, and what is made has its own."""
+    """The tables of contents list the written pages and the folders of generated ones."""
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
     assert all(re.search(rf"^{page}$", index, re.MULTILINE) for page in pages)
@@ -82,9 +82,9 @@ def test_every_page_is_in_the_book(chapters, tmp_path):
 
 
 class TestFormulas:
-    """They are drawn without scripts and without the network: as MathML."""
+    """Formulas are MathML, so that pages need no scripts and no network."""
 
-    def test_every_formula_of_a_chapter_and_of_the_pages_is_drawn(self, chapters, mathml, tmp_path):
+    def test_every_formula_converts_to_mathml(self, chapters, mathml, tmp_path):
         texts = [chapters.chapter("shallow", None, tmp_path)]
         texts += [page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")]
         for notebook in DOCS.parent.glob("*.ipynb"):
@@ -96,11 +96,11 @@ class TestFormulas:
         for block, inline in formulas:
             assert mathml.mathml(block or inline, block=bool(block)).startswith("<math")
 
-    def test_unknown_commands_are_rejected(self, mathml):
+    def test_an_unknown_command_raises(self, mathml):
         with pytest.raises(ValueError, match="unheardof"):
             mathml.mathml(r"a + \unheardof{b}")
 
-    def test_no_page_loads_remote_scripts(self):
+    def test_pages_load_no_external_scripts(self):
         conf = (DOCS / "conf.py").read_text(encoding="utf-8")
         assert 'html_math_renderer = "mathml"' in conf
         assert "mathjax" not in conf
@@ -112,18 +112,18 @@ class TestFormulas:
         ('<a href="other.html#here">', ""),
         ('<a href="https://example.org/page">', ""),
         ('<a href="#top">', ""),
-        ('<a href="other.html#gone">', "names no place"),
-        ('<a href="gone.html">', "leads nowhere"),
-        ('<script src="https://example.org/a.js">', "is loaded from elsewhere"),
-        ('<link href="//example.org/a.css">', "is loaded from elsewhere"),
-        ('<img src="gone.png">', "leads nowhere"),
+        ('<a href="other.html#gone">', "names no anchor"),
+        ('<a href="gone.html">', "leads to no page"),
+        ('<script src="https://example.org/a.js">', "is loaded from another site"),
+        ('<link href="//example.org/a.css">', "is loaded from another site"),
+        ('<img src="gone.png">', "leads to no page"),
     ],
 )
-def test_links_are_checked(tmp_path, link, fault):
+def test_bad_links_are_reported(tmp_path, link, fault):
     (tmp_path / "index.html").write_text(f'<p id="top">{link}</p>')
     (tmp_path / "other.html").write_text('<p id="here">')
-    faults = _module("check_links").faults(tmp_path)
-    assert [fault in message for message in faults] == ([True] if fault else [])
+    messages = _module("check_links").faults(tmp_path)
+    assert [fault in message for message in messages] == ([True] if fault else [])
 
 
 @pytest.mark.parametrize(

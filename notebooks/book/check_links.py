@@ -1,7 +1,8 @@
-"""Links of the built book: each leads to a page and a place that exist, and nothing is loaded.
+"""Check the links of the built book.
 
-Run as ``python check_links.py FOLDER`` by ``make docs``. What lies elsewhere (https) may be linked
-to, and is not looked at; a script, style or picture from elsewhere is a fault.
+``make docs`` runs ``python check_links.py FOLDER``. Each internal link must lead to an existing
+page and anchor. External links are allowed and not followed, but a page must not load external
+scripts, styles or images.
 """
 
 from __future__ import annotations
@@ -11,34 +12,42 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: Attributes whose address is loaded with the page.
+#: Attributes whose address a browser loads with the page.
 _LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src")}
 
 
 class _Page(HTMLParser):
-    """The places of a page, and the addresses in it: (address, whether it is loaded)."""
+    """Parse a page for its anchors and addresses.
+
+    Attributes
+    ----------
+    anchors
+        All values of ``id`` and ``name``.
+    addresses
+        Pairs of an address and whether a browser loads it with the page.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.places: set[str] = set()
+        self.anchors: set[str] = set()
         self.addresses: list[tuple[str, bool]] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
             if name in ("id", "name") and value:
-                self.places.add(value)
+                self.anchors.add(value)
             elif name in ("href", "src") and value:
                 self.addresses.append((value, (tag, name) in _LOADED))
 
 
 def faults(folder: Path) -> list[str]:
-    """Return what is wrong with the links of the pages in a folder, a sentence each."""
+    """Return one message for each bad link of the pages in a folder."""
     pages = {
         path.resolve(): _Page(path.read_text(encoding="utf-8"))
         for path in sorted(folder.rglob("*.html"))
     }
-    found = []
+    messages = []
     for path, page in pages.items():
         for address, loaded in page.addresses:
             parts = urlsplit(address)
@@ -47,19 +56,20 @@ def faults(folder: Path) -> list[str]:
                 continue
             if parts.scheme or parts.netloc:
                 if loaded:
-                    found.append(f"{where} is loaded from elsewhere")
+                    messages.append(f"{where} is loaded from another site")
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.exists():
-                found.append(f"{where} leads nowhere")
+                messages.append(f"{where} leads to no page")
             elif target in pages and parts.fragment:
-                place = unquote(parts.fragment)
-                found += [f"{where} names no place"] * (place not in pages[target].places)
-    return found
+                anchor = unquote(parts.fragment)
+                if anchor not in pages[target].anchors:
+                    messages.append(f"{where} names no anchor")
+    return messages
 
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     wrong = faults(folder)
-    print("\n".join(wrong) or f"the links of {len(list(folder.rglob('*.html')))} pages are sound")
+    print("\n".join(wrong) or f"all links of {len(list(folder.rglob('*.html')))} pages are valid")
     sys.exit(bool(wrong))

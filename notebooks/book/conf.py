@@ -1,7 +1,7 @@
-"""The book: built by ``make docs`` from these pages, the notebooks, the derivations and docstrings.
+"""Sphinx configuration of the book, built by ``make docs``.
 
-``PATCHDYN_REPORT`` names a folder of `patchdyn reproduce`: then the chapters show what it found.
-``PATCHDYN_NOTEBOOKS=off`` leaves the notebooks as they are, without running them.
+``PATCHDYN_REPORT`` names a folder written by `patchdyn reproduce`; the chapters then include its
+results. ``PATCHDYN_NOTEBOOKS=off`` does not run the notebooks.
 """
 
 import os
@@ -32,10 +32,10 @@ myst_heading_anchors = 3
 nb_execution_mode = os.environ.get("PATCHDYN_NOTEBOOKS", "cache")
 nb_execution_timeout = 900
 nb_execution_raise_on_error = True
-nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # sliders need a kernel; nothing is loaded
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # no scripts: sliders need a running kernel
 numpydoc_show_class_members = False
 autosummary_generate = True
-autodoc_typehints = "none"  # docstrings tell shapes and units
+autodoc_typehints = "none"  # docstrings contain shapes and units
 html_theme = "alabaster"
 html_theme_options = {"description": "Learning dynamics of attention, made executable"}
 html_static_path = ["static"]

@@ -1,4 +1,4 @@
-"""Formulas of the book as MathML, which browsers draw without scripts and without the network."""
+"""Convert the formulas of the book to MathML, so that pages need no scripts and no network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-#: A command that the library does not know stands in its answer as it was written.
+#: The library copies commands that it does not know into its output.
 _UNKNOWN = re.compile(r"\\[A-Za-z]+|&#x0005C;[A-Za-z]+")
 
 
@@ -17,15 +17,15 @@ def mathml(latex: str, *, block: bool = False) -> str:
     Raises
     ------
     ValueError
-        If its LaTeX cannot be read; the command that is not known is named.
+        If the LaTeX cannot be read; the message names an unknown command.
     """
     try:
-        found = str(convert(latex, display="block" if block else "inline"))
-    except Exception as failure:  # the library has many
+        result = str(convert(latex, display="block" if block else "inline"))
+    except Exception as failure:  # the library raises many types
         raise ValueError(f"{type(failure).__name__}: {failure}") from failure
-    if unknown := _UNKNOWN.search(found):
+    if unknown := _UNKNOWN.search(result):
         raise ValueError(f"{unknown.group()} is not known")
-    return found
+    return result
 
 
 def _visit(self: Any, node: Any, *, block: bool) -> None:
@@ -54,7 +54,7 @@ def _block(self: Any, node: Any) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Make MathML the way in which formulas are written."""
+    """Register the MathML renderer with Sphinx."""
     app.add_html_math_renderer(
         "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
     )
