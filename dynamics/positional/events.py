@@ -206,17 +206,19 @@ def _second_rise(
     )
     rising = np.concatenate([[False], drift > 0.0, [False]])
     starts = np.flatnonzero(~rising[:-1] & rising[1:])
-    stops = np.flatnonzero(rising[:-1] & ~rising[1:])  # first record after the stretch
-    for start, stop in zip(starts.tolist(), stops.tolist()):
+    ends = np.flatnonzero(rising[:-1] & ~rising[1:])  # first record after the interval
+    for start, end_index in zip(starts.tolist(), ends.tolist()):
         first = float(times[start])
         if start > 0:
             first = _drift_root(trajectory, manifold, float(times[start - 1]), first)
         last = float(times[-1])
-        if stop < times.size:
-            last = _drift_root(trajectory, manifold, float(times[stop - 1]), float(times[stop]))
+        if end_index < times.size:
+            last = _drift_root(
+                trajectory, manifold, float(times[end_index - 1]), float(times[end_index])
+            )
         rise = trajectory.at(last).alpha / trajectory.at(first).alpha
         if rise > 1.0 + LEAST_RISE:
-            ended = end.at(trajectory, last) if stop < times.size else end
+            ended = end.at(trajectory, last) if end_index < times.size else end
             return onset.at(trajectory, first), ended, float(rise)
     return onset, end, 1.0
 

@@ -10,7 +10,9 @@ from dynamics.core.tube.tube import enclose
 from dynamics.positional.population.fourier.method import FourierExpectation
 from dynamics.positional.population.population import Population
 from dynamics.positional.problem import Problem
-from dynamics.positional.samples.precompile import compile_empirical
+from dynamics.positional.samples.data import sample
+from dynamics.positional.samples.gradient import EmpiricalRisk, FixedScores, FixedValue
+from dynamics.positional.samples.training import initial_weights
 from dynamics.positional.validated.outcomes import box_around, outcomes
 from dynamics.positional.validated.system import ReducedSystem
 
@@ -42,6 +44,16 @@ def compile_tubes() -> None:
     enclose(system, Flow(), 1e-3, tolerance=0.01, functional=np.array([0.0, 1.0, -1.0]))
     start = box_around(system.start, system.start_radius)
     outcomes(system.field(system.start, 0.01).field, system.tail, start)
+
+
+def compile_empirical(dtype: str) -> None:
+    """Compile the kernels of the empirical risk (E) for one precision."""
+    problem, rng = Problem(D=4, C=2, q=0.3), np.random.default_rng(0)
+    risk = EmpiricalRisk(problem, *sample(problem, 3, rng, dtype=dtype))
+    A, v = initial_weights(problem, rng)
+    for evaluator in (risk, FixedScores(risk, A), FixedValue(risk, v)):
+        evaluator.gradient(A, v)
+    FixedScores(risk, A).descend(v, v, (0.0, 0.1), (np.inf, 0.0), 1)
 
 
 #: Compilation jobs, the longest first. The first job repeats the second, compiled in parallel.

@@ -10,7 +10,7 @@ from simulations.maps import Map, Overlay, Sweep, cases_of
 
 
 def _of_problem(sweep: Sweep, plane: xarray.Dataset, number: str) -> np.ndarray:
-    """Return one number of the problem of each cell, nan where it is invalid."""
+    """Return a number of the problem of each cell; NaN if the problem is invalid."""
     numbers = [
         math.nan if case is None else NUMBERS[number](case.problem)
         for case in cases_of(sweep, plane)
@@ -19,7 +19,7 @@ def _of_problem(sweep: Sweep, plane: xarray.Dataset, number: str) -> np.ndarray:
 
 
 def _ratio_at_start(problem: MaskedProblem) -> float:
-    """Return log of (1 - mask_ratio) C_1^2 / (P C_n), about the initial ratio of the two speeds."""
+    """Return log((1 - mask_ratio) C_1^2 / (P C_n)), an estimate of the log initial speed ratio."""
     large = problem.sizes[0]
     return math.log((1.0 - problem.mask_ratio) * large**2 / problem.P / problem.own_size())
 
@@ -46,7 +46,7 @@ MAPS = (
     ),
     Map(
         "global-falls",
-        r"How far $\Phi_1$ falls before $\Phi_n$ grows",
+        r"Decrease of $\Phi_1$ before $\Phi_n$ grows",
         r"$-\Phi_1$ at the switch",
         lambda _, data: (-data["rival_at_switch"]).where(data["phases"] == 2.0),
         r"one phase: $\Phi_n$ leads from the start",
@@ -63,7 +63,7 @@ MAPS = (
     ),
     Map(
         "positions",
-        "How small position correlations stay",
+        "Size of position correlations",
         r"$\max|\Upsilon|\,/\,\Phi_n$ at the end",
         lambda _, data: data["upsilon_ratio"],
         levels=(1e-4, 1e-3, 1e-2, 1e-1),

@@ -1,36 +1,47 @@
-"""Problems, runs and oracles of masked image modelling that several claims look at, cached."""
+"""Reference problems, runs and comparisons of masked image modelling, cached per process."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+import xarray
 from scipy.integrate import quad
 
 from dynamics import gradient_flow
+from dynamics.core.schedule import thinned
 from dynamics.core.trajectory import Status
 from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
-from simulations.masked.system import natural_horizon
+from simulations.masked.system import SYSTEM, natural_horizon
 from simulations.seeds import seed_at, seeds_of
 
 RTOL = 1e-9
-#: Mean of (1 - a_n)^2 up to which runs are followed.
+#: Mean of (1 - a_n)^2 at which runs have learned.
 EPS = 1e-4
 
 
 @dataclass(frozen=True)
 class Regime:
-    """Exponents of the areas and the kind of area that p is in: a problem for every P."""
+    """A family of problems, one for each P.
+
+    Attributes
+    ----------
+    kappa_c, kappa_s
+        Exponents of the global and of the local areas.
+    query
+        Area of p, ``"local"`` or ``"global"``.
+    """
 
     kappa_c: float
     kappa_s: float
     query: str = "local"
 
     def problem(self, P: int = 10**6, **changes: Any) -> MaskedProblem:
-        """Return the problem with so many patches."""
+        """Return the problem with P patches."""
         kappas: dict[str, Any] = {
             "kappa_c": self.kappa_c,
             "kappa_s": self.kappa_s,
@@ -45,12 +56,12 @@ class Regime:
 
     @property
     def exponent(self) -> float:
-        """Exponent of P in the time to learn: 1 - kappa of p's own area."""
+        """Exponent of P in the learning time: 1 - kappa of p's own area."""
         return 1.0 - (self.kappa_c if self.query == "global" else self.kappa_s)
 
     @property
     def name(self) -> str:
-        """Exponents and gap in words."""
+        """Area, exponents and gap as text."""
         gap = "" if self.query == "global" else f", Delta={self.gap:.2g}"
         return f"{self.query}, kappa_c={self.kappa_c:g}, kappa_s={self.kappa_s:g}{gap}"
 
@@ -61,7 +72,7 @@ IN_GLOBAL, IN_SMALL_GLOBAL = Regime(0.95, 0.3, "global"), Regime(0.7, 0.5, "glob
 TWO_PHASES = (WIDE_GAP, NARROW_GAP)
 ONE_PHASE = (NEGATIVE_GAP, VERY_NEGATIVE_GAP, IN_GLOBAL, IN_SMALL_GLOBAL)
 
-#: Areas given patch by patch, all masks enumerated; p in a local area of each cluster.
+#: Explicit areas, with all masks enumerated; p is in a local area of each cluster.
 ONE_CLUSTER = MaskedProblem.from_sizes([6, 3, 3], query=7)
 TWO_CLUSTERS = MaskedProblem.from_sizes([6, 3, 3], [5, 4, 3], seed=1, query=7)
 GRID = MaskedProblem.rows_and_columns(3, query=4)
@@ -74,7 +85,7 @@ ORACLE_PROBLEMS = (
 
 
 def describe(problem: MaskedProblem) -> str:
-    """Return the name of a problem: how many patches, areas and clusters."""
+    """Return a problem as text: numbers of patches, areas and clusters."""
     if problem.partitions is None:
         exponents = f"kappa_c={problem.kappa_c:g}, kappa_s={problem.kappa_s:g}"
         scale = "" if problem.z_is_fixed else f", z in [{problem.z_low:g}, {problem.z_top:g}]"
@@ -84,20 +95,20 @@ def describe(problem: MaskedProblem) -> str:
 
 
 def _areas(problem: MaskedProblem) -> str:
-    """Return the sizes of the areas of each cluster in words."""
+    """Return the sizes of the areas of each cluster as text."""
     partitions = problem.partitions or ()
     return " and ".join("+".join(str(len(a)) for a in areas) for areas in partitions)
 
 
 def power(P: int) -> str:
-    """Return a number of patches in words, powers of ten as such."""
+    """Return a number of patches as text, such as ``"10^6"``."""
     exponent = round(math.log10(P))
     return f"10^{exponent}" if 10**exponent == P and exponent > 3 else str(P)
 
 
 @cache
 def population(problem: MaskedProblem, moving: str = "all") -> MaskedPopulation:
-    """Return the patch loss of a problem."""
+    """Return the patch loss of a problem; ``moving`` names the trained correlations."""
     return MaskedPopulation(problem, moving=moving)
 
 
@@ -105,7 +116,18 @@ def population(problem: MaskedProblem, moving: str = "all") -> MaskedPopulation:
 def flow(
     problem: MaskedProblem, eps: float = EPS, moving: str = "all", horizon: float | None = None
 ) -> MaskedTrajectory:
-    """Return the gradient flow from Q(0) = 0, long enough for (1 - a_n)^2 to fall below eps.
+    """Return the gradient flow from Q(0) = 0.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    eps
+        Value of (1 - a_n)^2 that the default horizon suffices to reach.
+    moving
+        Trained correlations: ``"all"``, ``"features"`` or ``"positions"``.
+    horizon
+        Final flow time.
 
     Raises
     ------
@@ -122,32 +144,32 @@ def flow(
 
 @cache
 def events(problem: MaskedProblem, eps: float = EPS) -> MaskedEvents:
-    """Return the phases of that flow in the first cluster."""
+    """Return the phases of the flow in the first cluster."""
     return find_events(flow(problem, eps), population(problem), eps=eps)
 
 
-#: Patches at which the mean field is compared with sampled masks, and how many of them.
+#: Numbers of patches and of random masks in the comparison with the mean field.
 SMALL_P, SAMPLES = 1024, 200
 
 
 @cache
 def sampled(regime: Regime, seed: int = 0) -> tuple[MaskedTrajectory, MaskedEvents]:
-    """Return the flow with `SAMPLES` random masks instead of mean counts at P = `SMALL_P`."""
+    """Return the flow with `SAMPLES` random masks at P = `SMALL_P`, and its phases."""
     problem = regime.problem(SMALL_P)
-    drawn = MaskedPopulation(problem, "sampling", samples=SAMPLES, seed=seed)
+    expectation = MaskedPopulation(problem, "sampling", samples=SAMPLES, seed=seed)
     horizon = natural_horizon(problem, EPS)
-    run = gradient_flow(drawn, horizon=horizon, rtol=1e-7, records=100)
+    run = gradient_flow(expectation, horizon=horizon, rtol=1e-7, records=100)
     assert isinstance(run, MaskedTrajectory)
-    return run, find_events(run, drawn, eps=EPS)
+    return run, find_events(run, expectation, eps=EPS)
 
 
 def one_phase_time(problem: MaskedProblem) -> float:
-    r"""Return the time to attention 1/2 if nothing but Phi_n moves, in the mean field.
+    r"""Return the time to attention 1/2 if only Phi_n changes, in the mean field.
 
-    Then :math:`\dot\Phi_n=\frac mK z^3a(1-a)^2` and :math:`\dot a=z\,a(1-a)\,\dot\Phi_n`, m the
-    fraction of masked patches, so the time is
-    :math:`\frac K{mz^4}\int_{a(0)}^{1/2}\frac{da}{a^2(1-a)^3}`, a(0) the share of p's area among
-    all patches, times 1 - m.
+    Then :math:`\dot\Phi_n=\frac mK z^3a(1-a)^2` and :math:`\dot a=z\,a(1-a)\,\dot\Phi_n`, with the
+    fraction m of masked patches. The time is
+    :math:`\frac K{mz^4}\int_{a(0)}^{1/2}\frac{da}{a^2(1-a)^3}`, where a(0) is 1 - m times the share
+    of p's area among all patches.
     """
     masked = problem.masked / problem.P
     start = math.log((1.0 - masked) * problem.own_size() / problem.P)
@@ -156,10 +178,14 @@ def one_phase_time(problem: MaskedProblem) -> float:
 
 
 def random_problems(count: int, seed: int, largest_first: bool = True) -> list[MaskedProblem]:
-    """Return small problems with p in the second area of the first cluster.
+    """Return small random problems with p in the second area of the first cluster.
 
-    Random sizes and partitions, mask ratio and scale; the first area of each cluster is the
-    largest, as a global area is, or the smallest.
+    Parameters
+    ----------
+    count, seed
+        Number of problems and random seed.
+    largest_first
+        Whether the first area of each cluster is the largest, like a global area, or the smallest.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(count, largest_first)))
     problems = []
@@ -171,19 +197,26 @@ def random_problems(count: int, seed: int, largest_first: bool = True) -> list[M
             parts = rng.multinomial(P - areas, np.full(areas, 1.0 / areas)) + 1
             sizes.append(sorted(parts.tolist(), reverse=largest_first))
         mask_ratio, z = float(rng.choice((0.3, 0.5, 0.7))), float(rng.choice((0.7, 1.0, 1.5)))
-        problems.append(MaskedProblem.from_sizes(
+        problem = MaskedProblem.from_sizes(
             *sizes, seed=seed_at(seed, number), query=sizes[0][0], mask_ratio=mask_ratio, z_low=z
-        ))  # fmt: skip
+        )
+        problems.append(problem)
     return problems
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """Speeds of the correlations along a run, first cluster, shapes (n,) and (n, areas).
+    """Speeds of the correlations of the first cluster along a run.
 
-    ``features`` and ``positions`` hold dPhi_m/dt and the mean of dUpsilon/dt over the positions of
-    area m, groups of equal areas together; ``own`` and ``first`` are the columns of p's own and of
-    the global area.
+    Attributes
+    ----------
+    time
+        Flow times, (n,).
+    features, positions
+        dPhi_m/dt, and the mean of dUpsilon/dt over the positions of area m, (n, areas); equal
+        areas share a column.
+    own, first
+        Columns of p's own area and of the global area.
     """
 
     time: np.ndarray
@@ -207,17 +240,27 @@ def speeds(problem: MaskedProblem, eps: float = EPS) -> Speeds:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Largest differences between the reduced gradient and that of the d x d oracle."""
+    """Largest differences between the reduced gradient and the gradient of the d x d oracle.
+
+    Attributes
+    ----------
+    features, positions
+        Differences of the two types of entries.
+    elsewhere
+        Largest entry in the rows of features, where the gradient must be 0.
+    states
+        Number of states.
+    """
 
     features: float
     positions: float
-    elsewhere: float  # entries of the gradient that must be 0: rows of features
+    elsewhere: float
     states: int
 
 
 @cache
 def agreement(states: int, seed: int) -> Agreement:
-    """Compare gradients at random rows e_p^T Q, the other rows of Q dense and random too."""
+    """Compare gradients at random states of each oracle problem; all rows of Q are random."""
     features = positions = elsewhere = 0.0
     for number, problem in enumerate(ORACLE_PROBLEMS):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
@@ -227,27 +270,27 @@ def agreement(states: int, seed: int) -> Agreement:
             state = rng.normal(size=len(problem.order_parameters))
             Q = rng.normal(size=(model.dimension,) * 2)
             Q[problem.patch] = state[columns]
-            found = model.evaluate(Q)[1]
-            difference = np.abs(found[problem.patch] - reduced.gradient(state)[columns])
+            gradient = model.evaluate(Q)[1]
+            difference = np.abs(gradient[problem.patch] - reduced.gradient(state)[columns])
             positions = max(positions, float(difference[: problem.P].max()))
             features = max(features, float(difference[problem.P :].max()))
-            elsewhere = max(elsewhere, float(np.abs(found[problem.P :]).max()))
+            elsewhere = max(elsewhere, float(np.abs(gradient[problem.P :]).max()))
     return Agreement(features, positions, elsewhere, states * len(ORACLE_PROBLEMS))
 
 
 def agreements(states: int, root: int, seeds: int) -> Agreement:
-    """Return the largest differences over several seeds, so many states of each problem in each."""
-    found = [agreement(states, seed) for seed in seeds_of(root, seeds)]
+    """Return the largest differences over several seeds, each with ``states`` of each problem."""
+    results = [agreement(states, seed) for seed in seeds_of(root, seeds)]
     return Agreement(
-        max(one.features for one in found),
-        max(one.positions for one in found),
-        max(one.elsewhere for one in found),
-        sum(one.states for one in found),
+        max(result.features for result in results),
+        max(result.positions for result in results),
+        max(result.elsewhere for result in results),
+        sum(result.states for result in results),
     )
 
 
 def columns_of(problem: MaskedProblem) -> np.ndarray:
-    """Return the slot of each entry of the row e_p^T Q: positions, then features in order."""
+    """Return the order parameter index of each entry of e_p^T Q: positions, then features."""
     assert problem.partitions is not None
     names = problem.order_parameters
     K, slots = problem.K, []
@@ -264,10 +307,84 @@ def columns_of(problem: MaskedProblem) -> np.ndarray:
 
 
 def decades(quick: bool, most: int = 60) -> tuple[int, ...]:
-    """Return numbers of patches in equal ratios, up to 10^most, for exponents in the mean field."""
+    """Return numbers of patches in equal ratios, up to 10^most."""
     return tuple(10**e for e in range(12 if quick else 6, most + 1, 12 if quick else 6))
 
 
 def log_gap(problem: MaskedProblem) -> float:
-    """Return ``Delta/2 log P``, what the theory says of -z Phi_1 at the switch up to constants."""
+    """Return ``Delta/2 log P``, the prediction for -z Phi_1 at the switch up to constants."""
     return 0.5 * problem.information_gap * math.log(problem.P)
+
+
+#: Observables of `trajectory_dataset`.
+_OBSERVABLES = ("time", "Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "a_n", "excess")
+_RECORDS = 300  # of `speed_dataset`
+
+
+def trajectory_dataset(
+    problems: Sequence[MaskedProblem], law: bool = False, until: float = 3.0
+) -> xarray.Dataset:
+    """Return observables of the flows of several problems, dims (run, record), for a figure.
+
+    Parameters
+    ----------
+    problems
+        One problem for each run.
+    law
+        Whether -Delta/2z log P is included.
+    until
+        End of each run, in units of the time at which p has learned.
+    """
+    parts = []
+    times: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
+    for problem in problems:
+        run, phases = flow(problem), events(problem)
+        shown = run.time <= min(until * phases.learned.time, float(run.time[-1]))
+        columns = SYSTEM.observe(SYSTEM.build({}), run)
+        parts.append({name: np.where(shown, columns[name], np.nan) for name in _OBSERVABLES})
+        parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]
+        times["switch"].append(phases.switch.time if phases.phases == 2 else np.nan)
+        times["learned"].append(phases.learned.time)
+        times["law"].append(-log_gap(problem) / problem.z_top if law else np.nan)
+    width = max(part["time"].size for part in parts)
+    data = {
+        name: (("run", "record"), np.stack([_padded(part[name], width) for part in parts]))
+        for name in _OBSERVABLES
+    }
+    return xarray.Dataset(
+        data | {name: ("run", values) for name, values in times.items()},
+        coords={"run": [_regime_name(problem) for problem in problems]},
+    )
+
+
+def _regime_name(problem: MaskedProblem) -> str:
+    if problem.kappa_c is None or problem.kappa_s is None:
+        return describe(problem)
+    return Regime(problem.kappa_c, problem.kappa_s, problem.roles[0]).name
+
+
+def _padded(values: np.ndarray, width: int) -> np.ndarray:
+    return np.concatenate([values, np.full(width - values.size, np.nan)])
+
+
+def speed_dataset(runs: Mapping[str, Speeds]) -> xarray.Dataset:
+    """Return the speeds of several runs, dims (run, record); NaN after the last record."""
+    names = ("time", "own", "first", "rest", "fastest", "positions")
+    columns = {name: np.full((len(runs), _RECORDS), np.nan) for name in names}
+    for number, run in enumerate(runs.values()):
+        index = thinned(run.time.size, _RECORDS)
+        others = [m for m in range(run.features.shape[1]) if m not in (run.own, run.first)]
+        rows = {
+            "time": run.time,
+            "own": run.features[:, run.own],
+            "first": run.features[:, run.first],
+            "rest": np.abs(run.features[:, others]).max(axis=1, initial=0.0),
+            "fastest": np.abs(run.features).max(axis=1),
+            "positions": np.nanmax(np.abs(run.positions), axis=1),
+        }
+        for name, values in rows.items():
+            columns[name][number, : index.size] = values[index]
+    return xarray.Dataset(
+        {name: (("run", "record"), values) for name, values in columns.items()},
+        coords={"run": list(runs)},
+    )

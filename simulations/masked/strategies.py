@@ -15,21 +15,23 @@ _SIZES = ("P", "kappa_c", "kappa_s")
 
 
 def sizes(draw: st.DrawFn, fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw numbers of patches and exponents such that the areas fit, but for the fixed ones."""
-    known = declared(MaskedProblem)
-    drawn = {name: fixed[name] if name in fixed else draw(allowed(known[name], readable=True))
-             for name in _SIZES}  # fmt: skip
-    if "z_high" in fixed:  # else it may be less than the least scale
-        drawn["z_low"] = fixed.get("z_low", known["z_low"].default)
+    """Draw a number of patches and exponents with areas that fit, unless they are fixed."""
+    parameters = declared(MaskedProblem)
+    values = {}
+    for name in _SIZES:
+        sampled = name not in fixed
+        values[name] = draw(allowed(parameters[name], readable=True)) if sampled else fixed[name]
+    if "z_high" in fixed:  # a sampled z_low might exceed it
+        values["z_low"] = fixed.get("z_low", parameters["z_low"].default)
     if not set(_SIZES) <= set(fixed):
-        assume(_fit(drawn))
-    return drawn
+        assume(_areas_fit(values))
+    return values
 
 
-def _fit(drawn: Mapping[str, Any]) -> bool:
-    """Return whether areas of these sizes fit into so many patches."""
+def _areas_fit(values: Mapping[str, Any]) -> bool:
+    """Return whether the areas fit into the number of patches."""
     try:
-        MaskedProblem(**{name: drawn[name] for name in _SIZES})
+        MaskedProblem(**{name: values[name] for name in _SIZES})
     except ParameterError:
         return False
     return True
@@ -44,18 +46,27 @@ def masked_problems(
     where: str | None = None,
     **fixed: Any,
 ) -> MaskedProblem:
-    """Draw a problem of masked image modelling; ``fixed`` fields are not drawn.
+    """Draw a problem of masked image modelling.
 
-    With explicit ``partitions`` there are 4 to ``max_P`` patches in ``max_K`` clusters at most, few
-    enough to write out all masks; without, exponents and one cluster of up to 2^20 patches;
-    ``None`` draws either. ``where`` keeps the problems that satisfy a statement over the constants
-    of the system ``masked``, such as ``"Delta > 0"``.
+    Parameters
+    ----------
+    draw
+        Supplied by Hypothesis.
+    max_P, max_K
+        Largest numbers of patches and clusters with explicit partitions.
+    partitions
+        True: explicit partitions of at least 4 patches, so that all masks can be enumerated.
+        False: exponents and one cluster of up to 2^20 patches. The default is either.
+    where
+        A condition on the constants of the system ``masked``, such as ``"Delta > 0"``.
+    **fixed
+        Fields of :class:`dynamics.masked.MaskedProblem` that are not sampled.
     """
     explicit = draw(st.booleans()) if partitions is None else partitions
     for _ in range(1 if where is None else ATTEMPTS):
         try:
             problem = _masked_problem(draw, (max_P, max_K), explicit, fixed)
-        except ParameterError:  # so few patches: none masked, or no room for the areas
+        except ParameterError:  # too few patches for a mask or for the areas
             continue
         if where is None or satisfies(where, problem, "masked"):
             return problem
@@ -65,16 +76,16 @@ def masked_problems(
 def _masked_problem(
     draw: st.DrawFn, largest: tuple[int, int], explicit: bool, fixed: dict[str, Any]
 ) -> MaskedProblem:
-    drawn: dict[str, Any] = {"mask_ratio": draw(st.sampled_from((0.5, 0.3, 0.7)))}
-    drawn["z_low"] = draw(allowed(declared(MaskedProblem)["z"], readable=True))
+    values: dict[str, Any] = {"mask_ratio": draw(st.sampled_from((0.5, 0.3, 0.7)))}
+    values["z_low"] = draw(allowed(declared(MaskedProblem)["z"], readable=True))
     if explicit:
-        return _explicit(draw, *largest, drawn | fixed)
-    drawn |= draw(fields(MaskedProblem, without=("mask_ratio",), readable=True))
-    return MaskedProblem(**(drawn | fixed))
+        return _explicit(draw, *largest, values | fixed)
+    values |= draw(fields(MaskedProblem, without=("mask_ratio",), readable=True))
+    return MaskedProblem(**(values | fixed))
 
 
 def _explicit(draw: st.DrawFn, max_P: int, max_K: int, fields: dict[str, Any]) -> MaskedProblem:
-    """Draw areas patch by patch: sizes in each cluster, shuffled after the first."""
+    """Draw a problem with explicit areas, shuffled in all clusters but the first."""
     P = fields.pop("P", None) or draw(st.integers(4, max_P))
     query = fields.pop("query", None)
     sizes = []

@@ -1,9 +1,9 @@
 """Masked image modelling (Huang, Wen, Chi, Liang 2024) as a system: one query patch p.
 
-Phi_1, Phi_n are its correlations with the features of the global area and of its own area n,
-Upsilon_n that with the positions of its own area (averaged, equation (5.1)), a_n its attention to
-the unmasked patches there. With several clusters these are of the first one, and the attention and
-what is missing of it are those of the worst.
+Phi_1 and Phi_n are its correlations with the features of the global area and of its own area n.
+Upsilon_n is the correlation with the positions of its own area (averaged, equation (5.1)), a_n its
+attention to the unmasked patches of this area. With several clusters the correlations are those of
+the first cluster, and the attention is the one of the worst cluster.
 """
 
 import math
@@ -36,7 +36,7 @@ from simulations.case import COST, Attention, Case, Quantity
 from simulations.solver_options import ROUNDING, error_of_states, relative_error
 from simulations.system import System
 
-#: The parameters that partitions stand for.
+#: Parameters that explicit partitions replace.
 _EXPONENTS = ("P", "kappa_c", "kappa_s", "K")
 _INVARIANTS = {
     "worst own correlation grows": "own correlation grows",
@@ -48,7 +48,7 @@ _EXPECTATION = ("quadrature", "moving", "nodes", "samples", "seed")
 
 @dataclass(frozen=True, slots=True)
 class Expectation(Parameters):
-    """The expectation, what is trained, and when the area of p counts as learned."""
+    """Options of the expectation, the trained correlations, and the criterion of learning."""
 
     method: Annotated[str, Choices(*METHODS), Doc("method of the expectation")] = "auto"
     tolerance: Annotated[
@@ -95,7 +95,7 @@ OUTCOMES = (
     Quantity("Upsilon_n", "final correlation with the positions of p's own area"),
     Quantity("upsilon_ratio", "largest final |Upsilon| projected on an area, over Phi_n"),
     Quantity("a_n", "final attention to p's own area, masks that hide it included"),
-    Quantity("shortfall", "final mean of (1 - a_n)^2, masks that hide the area aside"),
+    Quantity("shortfall", "final mean of (1 - a_n)^2, without masks that hide the area"),
     Quantity("loss", "final loss of p"),
     Quantity("floor", "loss that no attention removes"),
     Quantity("excess", "final loss above the floor"),
@@ -111,7 +111,7 @@ OBSERVABLES = (
     Quantity("Upsilon_n", "correlation with the positions of p's own area, averaged"),
     Quantity("Upsilon_max", "largest modulus of the position correlations projected on areas"),
     Quantity("a_n", "attention to p's own area"),
-    Quantity("shortfall", "mean of (1 - a_n)^2, masks that hide the area aside"),
+    Quantity("shortfall", "mean of (1 - a_n)^2, without masks that hide the area"),
     Quantity("loss", "loss of p"),
     Quantity("excess", "loss above its floor"),
     Quantity("bound", "absolute error of the loss"),
@@ -130,7 +130,7 @@ DERIVED = (
 
 
 class Masked(System):
-    """Correlations Phi and Upsilon of one query patch; see the module."""
+    """System of masked image modelling: correlations Phi and Upsilon of one query patch."""
 
     name = "masked"
     title = "masked image modelling (Huang, Wen, Chi, Liang 2024)"
@@ -144,7 +144,7 @@ class Masked(System):
     portrait = ("Phi_global", "Phi_own")
 
     def read_problem(self, values: Mapping[str, Any]) -> MaskedProblem:
-        """Return the problem; partitions give the number of patches and of clusters."""
+        """Return the problem; partitions determine the numbers of patches and clusters."""
         single_name(("z", "z_high"), values)
         if "partitions" not in values:
             return MaskedProblem.from_values(values, self.defaults)
@@ -155,48 +155,51 @@ class Masked(System):
         return MaskedProblem.from_values({"query": "0", **values, "P": patches})
 
     def natural_horizon(self, problem: MaskedProblem, options: Expectation) -> float:
-        """Return a flow time by which p has learned."""
+        """Return a flow time that suffices for p to learn."""
         return natural_horizon(problem, options.eps)
 
     def settings(self, problem: MaskedProblem, options: Expectation) -> dict[str, Any]:
-        """Return the settings of the expectation; its accuracy is the tolerance if not given."""
-        found = options.options()
-        usual = DEFAULT_TOLERANCE if options.tolerance is None else options.tolerance
-        return found | {"quadrature": usual if options.quadrature is None else options.quadrature}
+        """Return the settings of the expectation; ``quadrature`` defaults to the tolerance."""
+        default = DEFAULT_TOLERANCE if options.tolerance is None else options.tolerance
+        quadrature = default if options.quadrature is None else options.quadrature
+        return options.options() | {"quadrature": quadrature}
 
     def joint(self, draw: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
-        """Draw the sizes of areas such that they fit."""
+        """Draw sizes of areas that fit."""
         from simulations.masked.strategies import sizes
 
         return sizes(draw, fixed)
 
     def population(self, case: Case) -> MaskedPopulation:
-        """Return the population risk by the method that the case asks for."""
+        """Return the population risk, by the method of the case."""
         settings = case.settings
         chosen = {name: settings[name] for name in _EXPECTATION if name in settings}
         return MaskedPopulation(case.problem, settings["method"], settings["tolerance"], **chosen)
 
     def summary(self, case: Case, run: Trajectory, population: Risk) -> dict[str, Any]:
-        """Return the outcomes that exist: the phases, what is reached, what is violated."""
+        """Return the available outcomes: phases, final state, violations."""
         assert isinstance(population, MaskedPopulation)
-        found = {"floor": population.floor}
+        outcomes = {"floor": population.floor}
         if run.time.size == 0:
-            return found
+            return outcomes
         last = {name: float(column[-1]) for name, column in self.observe(case, run).items()}
         violations = run.violations() if run.time.size > 1 else {}
-        found |= {name: last[name] for name in last if name in {one.name for one in OUTCOMES}}
-        found |= {key: violations[name] for key, name in _INVARIANTS.items() if name in violations}
+        names = {quantity.name for quantity in OUTCOMES}
+        outcomes |= {name: value for name, value in last.items() if name in names}
+        for key, name in _INVARIANTS.items():
+            if name in violations:
+                outcomes[key] = violations[name]
         if last["Phi_n"] > 0.0:
-            found["upsilon_ratio"] = last["Upsilon_max"] / last["Phi_n"]
-        return found | _events(run, population, self.option(case, "eps"))
+            outcomes["upsilon_ratio"] = last["Upsilon_max"] / last["Phi_n"]
+        return outcomes | _events(run, population, self.option(case, "eps"))
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return the observables at the records of a run."""
         assert isinstance(trajectory, MaskedTrajectory)
         layout = trajectory.problem.layout
         areas = layout.clusters[0]
-        rest = [slot for slot in range(layout.phi_slots)
-                if slot not in (areas.own_slot, areas.global_slot)]  # fmt: skip
+        main = (areas.own_slot, areas.global_slot)
+        rest = [slot for slot in range(layout.phi_slots) if slot not in main]
         others = np.abs(trajectory.states[:, rest])
         projected = np.array(
             [projected_positions(trajectory.problem, x) for x in trajectory.states]
@@ -208,7 +211,7 @@ class Masked(System):
             "Phi_1": trajectory.phi_global[:, 0],
             "Phi_n": trajectory.phi_own[:, 0],
             "Phi_rest": others.max(axis=1, initial=0.0),
-            "Upsilon_n": np.nan_to_num(own),  # an area of one patch holds no other position
+            "Upsilon_n": np.nan_to_num(own),  # an area of one patch has no other position
             "Upsilon_max": np.fmax.reduce(np.abs(projected), axis=1),
             "a_n": trajectory.own_attention.min(axis=1),
             "shortfall": trajectory.shortfall.max(axis=1),
@@ -218,7 +221,10 @@ class Masked(System):
         }
 
     def attention(self, case: Case, trajectory: Trajectory, record: int) -> Attention:
-        """Return the row of p, summed over cells, each hiding its share, at the mean scale z."""
+        """Return the attention of p to each cell in each cluster, at the mean scale z.
+
+        A fraction ``mask_ratio`` of each cell is masked.
+        """
         problem, state = trajectory.problem, trajectory.states[record]
         scale, rows = (problem.z_low + problem.z_top) / 2.0, []
         for k, areas in enumerate(problem.layout.clusters):
@@ -228,33 +234,34 @@ class Masked(System):
             position = state[problem.layout.cell_slot]
             feature = scale * state[areas.slot[problem.layout.area[k]]]
             top = max(position.max(), (position + feature).max())
-            seen = visible * np.exp(position + feature - top)
+            unmasked = visible * np.exp(position + feature - top)
             masked = (size - visible) * np.exp(position - top)
-            rows.append(np.concatenate([seen, masked]) / (seen.sum() + masked.sum()))
-        cells = [name.removeprefix("Upsilon_") for name in problem.order_parameters[
-            problem.layout.phi_slots:]]  # fmt: skip
-        keys = [f"{cell}, {word}" for word in ("unmasked", "masked") for cell in cells]
+            rows.append(np.concatenate([unmasked, masked]) / (unmasked.sum() + masked.sum()))
+        names = problem.order_parameters[problem.layout.phi_slots :]
+        cells = [name.removeprefix("Upsilon_") for name in names]
+        keys = [f"{cell}, {mask}" for mask in ("unmasked", "masked") for cell in cells]
         queries = tuple(f"p in cluster {k + 1}" for k in range(problem.K))
-        caption = "Attention of p to the patches of each kind, each hiding its share"
+        caption = "Attention of p to the patches of each cell, with the same share masked in each"
         return Attention(np.array(rows), queries, tuple(keys), caption)
 
     def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order.
 
-        Correlations: that of the run; losses: the bound of the expectation and the run's relative
-        error; attentions, softmax functions of logits z Phi + Upsilon: what these give them.
+        Correlations have the error of the run. Losses have the bound of the expectation plus the
+        relative error of the run. Attentions, softmax functions of logits z Phi + Upsilon, have
+        the error propagated from these.
         """
         columns, relative = self.observe(case, trajectory), relative_error(trajectory)
         largest = np.abs(trajectory.states).max(axis=1)
         logits = (1.0 + trajectory.problem.z_top) * (trajectory.resolution + relative * largest)
-        found: dict[str, np.ndarray | float] = {"time": 0.0, "bound": 0.0}
+        errors: dict[str, np.ndarray | float] = {"time": 0.0, "bound": 0.0}
         for name in ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "Upsilon_max"):
-            found[name] = error_of_states(trajectory, columns[name])
+            errors[name] = error_of_states(trajectory, columns[name])
         for name in ("loss", "excess"):
-            found[name] = trajectory.bound + relative * trajectory.loss
+            errors[name] = trajectory.bound + relative * trajectory.loss
         for name in ("a_n", "shortfall"):
-            found[name] = 2.0 * logits * np.abs(columns[name]) + ROUNDING
-        return found
+            errors[name] = 2.0 * logits * np.abs(columns[name]) + ROUNDING
+        return errors
 
     def derive(self, case: Case) -> dict[str, float]:
         """Return the constants that follow from the problem."""
@@ -270,17 +277,24 @@ class Masked(System):
         }
 
     def flags(self, case: Case) -> dict[str, Any]:
-        """Return the options that reproduce this case; partitions give what they determine."""
-        found = super().flags(case)
-        left_out = () if case.problem.partitions is None else _EXPONENTS
-        return {name: value for name, value in found.items() if name not in left_out}
+        """Return the options that reproduce this case, without those that partitions determine."""
+        omitted = () if case.problem.partitions is None else _EXPONENTS
+        flags = super().flags(case)
+        return {name: value for name, value in flags.items() if name not in omitted}
 
 
 def natural_horizon(problem: MaskedProblem, eps: float) -> float:
-    """Return a flow time by which p has learned where the theory holds, with some to spare.
+    """Return a flow time that suffices for p to learn where the theory holds.
 
-    The growth of Phi_n from 0 takes of the order of ``K P / (C_n mask_ratio (1 - mask_ratio)
+    The growth of Phi_n from 0 takes a time of the order ``K P / (C_n mask_ratio (1 - mask_ratio)
     z^4)``, the final stage ``K / (2 mask_ratio z^4 eps)`` (Theorem 4.1).
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    eps
+        Value of (1 - a_n)^2 at which p has learned.
     """
     masked = problem.masked / problem.P
     unit = problem.K / (masked * problem.z_low**4)
@@ -289,15 +303,21 @@ def natural_horizon(problem: MaskedProblem, eps: float) -> float:
 
 
 def _events(run: Trajectory, population: MaskedPopulation, eps: float) -> dict[str, float]:
-    """Return the phases; nothing where the run is too short or feature correlations stand still."""
+    """Return the phases; empty if the run is too short or feature correlations are fixed."""
     if run.time.size < 2 or population.moving == "positions":
         return {}
     events = find_events(run, population, eps=eps)
-    numbers = {name: float(getattr(events, name)) for name in (
-        "phases", "initial_ratio", "rival_at_switch", "own_at_switch", "others_at_switch",
-        "final_stage")}  # fmt: skip
+    names = (
+        "phases",
+        "initial_ratio",
+        "rival_at_switch",
+        "own_at_switch",
+        "others_at_switch",
+        "final_stage",
+    )
+    numbers = {name: float(getattr(events, name)) for name in names}
     if events.phases == 0 and run.status is not Status.COMPLETED:
-        numbers["phases"] = math.nan  # it might have been overtaken later
+        numbers["phases"] = math.nan  # Phi_n may overtake later
     return numbers | {name: getattr(events, name).time for name in ("switch", "found", "learned")}
 
 

@@ -24,7 +24,7 @@ from scipy import optimize, special, stats
 
 from dynamics import Problem
 from dynamics.core.continuation import follow_curve
-from dynamics.positional.large_D import Limit, linear_constant, power_constant
+from dynamics.positional.many_patch_limit import Limit, linear_constant, power_constant
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from dynamics.core.crossing import root
 from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.labelling import LabelError, label_error
-from dynamics.positional.large_D import time_to_lead
+from dynamics.positional.many_patch_limit import time_to_lead
 from dynamics.positional.slow_manifold import largest_stable_learning_rate
 from simulations.reproduction.predicates import Column, Table
 

@@ -41,7 +41,6 @@ def error_curves(
     ratio = np.geomspace(*ratios)
     coin = np.full((len(sizes), ratio.size), np.nan)
     sampled, deviation = (np.full((len(sizes), len(_SAMPLED)), np.nan) for _ in range(2))
-    reference = []
     streams = np.random.SeedSequence(seed, spawn_key=(31,)).spawn(len(sizes))
     for row, ((D, C), stream) in enumerate(zip(sizes, streams)):
         for column, r in enumerate(ratio):
@@ -54,17 +53,13 @@ def error_curves(
                 sampled[row, column], deviation[row, column] = _sample_uniform(
                     Problem(D=D, C=C, q=r * C * C / D), images, rng
                 )
-        problem = Problem(D=D, C=C, q=C * C / D)
-        error = models.uniform_error(problem)
-        against = models.uniform_disagreement(problem).literal
-        reference.append([error.coin, error.literal, against, models.gaussian_error(problem)])
     names = [f"D={D}, C={C}" for D, C in sizes]
     return xarray.Dataset(
         {
             "coin": (("size", "ratio"), coin),
             "sampled": (("size", "ratio_sampled"), sampled),
             "deviation": (("size", "ratio_sampled"), deviation),
-            "reference": (("size", "kind"), reference),
+            "reference": (("size", "kind"), [_errors_at_one(*size) for size in sizes]),
             "normal": ("ratio", models.special.ndtr(-1.0 / np.sqrt(ratio))),
             "critical": ("size", [models.critical_ratio(*size) for size in sizes]),
             "critical_literal": (
@@ -86,6 +81,13 @@ def error_curves(
         },
         attrs={"images": images, "level": models.LEVEL},
     )
+
+
+def _errors_at_one(D: int, C: int) -> list[float]:
+    """Return the errors of uniform weights at qD = C^2 by the laws `_LAWS`."""
+    problem = Problem(D=D, C=C, q=C * C / D)
+    error, disagreement = models.uniform_error(problem), models.uniform_disagreement(problem)
+    return [error.coin, error.literal, disagreement.literal, models.gaussian_error(problem)]
 
 
 def _sample_uniform(problem: Problem, images: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -175,7 +177,7 @@ def decoding_errors(
         sets = contiguous(problem)
         f_star = labels_of_coefficients(problem, X[:, :, 0], sets)
         g = labels_of_coefficients(problem, digits, sets)
-        exact.append(models.silent_probability(problem))
+        exact.append(models.zero_label_probability(problem))
         sampled.append(float(np.mean(f_star * g <= 0.0)))
         uniform.append(models.uniform_error(problem).coin)
         spread = math.sqrt(max(exact[-1], 1.0 / len(X)) / len(X))

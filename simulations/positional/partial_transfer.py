@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dynamics import Problem
 from dynamics.core.checkpoint import computed_once
-from dynamics.positional.baselines.changed_sets import changed_error, changed_order, kept_error
+from dynamics.positional.baselines.changed_sets import changed_error, changed_order, unchanged_error
 from dynamics.positional.baselines.set_knowledge import bayes_error
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample
 from simulations.positional.learners import MIDDLE
@@ -99,7 +99,7 @@ def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
 
 def uniform_attention_error(problem: Problem, shares: ArrayLike) -> np.ndarray:
     """Return the exact error of uniform attention to the old sets, with ties by a coin, (n,)."""
-    old, new = kept_error(problem, ALPHA).coin, changed_error(problem, ALPHA).coin
+    old, new = unchanged_error(problem, ALPHA).coin, changed_error(problem, ALPHA).coin
     share = np.asarray(shares)
     return np.asarray(share * old + (1.0 - share) * new)
 

@@ -20,9 +20,9 @@ def training_dataset(
     Parameters
     ----------
     runs
-        Runs by name of the setting.
+        Runs of each setting.
     settings
-        Setting and number of runs by name.
+        Setting and number of runs, with the same keys.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from scipy import optimize, special
 
 from dynamics import Problem
 from dynamics.core.checkpoint import computed_once
-from dynamics.positional.baselines.set_finder import look_for_sets
+from dynamics.positional.baselines.set_finder import recover_sets
 from dynamics.positional.partition import checked_partition
 from dynamics.positional.random_sets import sum_of_signs
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample, train
@@ -205,7 +205,7 @@ def test_error(learner: str, problem: Problem, N: int, number: int, seed: int) -
         tested = held_out_seed(seed, group)
         return min(logistic_error(problem, X, y, w_star, ridge, tested) for ridge in PENALTIES)
     if learner == FINDER:
-        weights = look_for_sets(problem, X, y, rng)
+        weights = recover_sets(problem, X, y, rng)
         return held_out(problem, seed, group).error(weights.A, weights.v, w_star).error
     if learner == SCRATCH:
         # the lowest error of all records favours this baseline: no learner knows when to stop

@@ -24,9 +24,9 @@ PROBLEM, STATE = Problem(D=64, C=8, q=0.5), State(0.0215, 12.1, -0.744)
 def task():
     """A few totals whose sign is open, and the multisets of both halves."""
     law, model = set_law(PROBLEM), Model.at(PROBLEM, STATE)
-    of_weights = WeightErrors.of(PROBLEM, STATE, model)
+    weight_errors = WeightErrors.of(PROBLEM, STATE, model)
     order = Order.of(PROBLEM, STATE)
-    left_open = undecided(law, 20, 1e-6, model, of_weights, order)
+    left_open = undecided(law, 20, 1e-6, model, weight_errors, order)
     few = np.argsort(np.abs(left_open.totals + PROBLEM.C))[:3]  # T near 0
     left_open = left_open._replace(
         totals=left_open.totals[few],

@@ -128,7 +128,7 @@ class TestTable:
 @pytest.mark.parametrize(("claim_id", "name", "predicate"), PREDICATES)
 def test_each_predicate_has_two_sides(claim_id, name, predicate):
     edges = [edge for edge in EDGES.get(claim_id, ()) if edge[:2] == (name, predicate)]
-    assert edges, f"add an edge of {predicate!r} to tests/simulations/<theory>/edges.py"
+    assert edges, f"add an edge of {predicate!r} to tests/simulations/<theory>/edges*.py"
     layout = load(claim_id).tables[name]
     for _, _, passes, fails in edges:
         row = frames(claim_id)[name].iloc[:1]

@@ -1,1 +1,1 @@
-"""What Section 3, 5 and the figures compare with: linear models, learners, explicit weights."""
+"""Baselines for Sections 3 and 5: linear models, learners of the sets, explicit transformers."""

@@ -1,7 +1,7 @@
-r"""Transformers written down rather than trained, for Theorem 3.2 of Jelassi et al. (2022).
+r"""Explicit transformers for Theorem 3.2 of Jelassi et al. (2022), without training.
 
-The model is (T), :math:`F(X)=\sum_i\mathrm{act}(\kappa\sum_jS_{ij}\langle v,X_j\rangle)` with
-``v = alpha w*``. Its output sums over the rows ``i``, so it does not matter *which* row attends to
+The model is (T), :math:`F(X)=\sum_i\mathrm{act}(\kappa\sum_jS_{ij}\langle v,X_j\rangle)` with ``v =
+alpha w*``. Its output is a sum over the rows ``i``, so that it does not matter which row attends to
 a set: if the rows of set ``l`` attend to the set ``pi(l)``, ``pi`` a permutation without fixed
 points, then
 
@@ -10,10 +10,11 @@ points, then
 
 the output of attention to the own set, while Top_C of every row avoids it.
 
-Stated for the inner products of encodings, as the paper prints it, ``A = P^T P`` with its diagonal,
-this is impossible: for the ``i`` of largest ``|p_i|``,
-:math:`\langle p_i,p_j\rangle\le|p_i||p_j|\le|p_i|^2` (Cauchy-Schwarz), so ``i`` itself is among its
-C largest, unless C other patches tie with it by ``p_j = p_i``. `twin_gram` uses the two ways out.
+For scores that are inner products of encodings, as in the paper, ``A = P^T P`` with its diagonal,
+this is impossible: for the ``i`` of largest ``|p_i|``, :math:`\langle
+p_i,p_j\rangle\le|p_i||p_j|\le|p_i|^2` (Cauchy-Schwarz), so ``i`` itself is among its C largest
+entries, unless C other patches tie with it by ``p_j = p_i``. `paired_gram` implements both
+exceptions: without the diagonal, and with ties.
 """
 
 import itertools
@@ -42,10 +43,16 @@ _CHUNK = 20_000
 
 
 class RuleError(NamedTuple):
-    """How often a rule ``F`` fails, ties included: against ``f*`` (Theorem 3.2) and against y.
+    """Error of a rule ``F``, ties included.
 
-    ``error`` is ``P[f* F <= 0]``, ``label_error`` ``P[y F <= 0]``, ``bound`` the absolute error of
-    both: certified, or three standard errors for a sample.
+    Attributes
+    ----------
+    error
+        ``P[f* F <= 0]`` (Theorem 3.2).
+    label_error
+        ``P[y F <= 0]``.
+    bound
+        Absolute error of both: certified, or three standard errors for a sample.
     """
 
     error: float
@@ -54,11 +61,18 @@ class RuleError(NamedTuple):
 
 
 def derangement_scores(problem: Problem, strength: float | None = None) -> Array:
-    """Return ``A`` (D, D) whose rows attend to the next set instead of their own.
+    """Return scores ``A`` (D, D) whose rows attend to the next set instead of their own.
 
     ``A_ij = strength`` for ``j`` in ``S_{l(i)+1}`` (cyclically), ``beta`` on the diagonal, 0
-    elsewhere; ``None`` means ``tau (20 + log D)`` above ``max(beta, 0)``: the softmax leaks at most
-    about e^-20 of its weight.
+    elsewhere.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    strength
+        ``None`` means ``tau (20 + log D)`` above ``max(beta, 0)``: other entries of the softmax add
+        up to about e^-20.
     """
     if strength is None:
         strength = max(problem.beta, 0.0) + problem.tau * (20.0 + math.log(problem.D))
@@ -69,21 +83,31 @@ def derangement_scores(problem: Problem, strength: float | None = None) -> Array
 
 
 def block_scores(problem: Problem, strength: float | None = None) -> Array:
-    """Return ``A`` (D, D) whose rows attend to their own set, diagonal included."""
+    """Return scores ``A`` (D, D) whose rows attend to their own set, including the diagonal."""
     return np.roll(_off_diagonal(derangement_scores(problem, strength)), problem.C, axis=0)
 
 
 def _off_diagonal(A: Array) -> Array:
+    """Return a matrix with zero diagonal."""
     return A - np.diag(np.diag(A))
 
 
-def twin_gram(problem: Problem, within: float, scale: float) -> tuple[Array, Array]:
-    """Return ``A = P^T P`` (D, D) that joins every set with a twin set, and ``P`` (D, D).
+def paired_gram(problem: Problem, within: float, scale: float) -> tuple[Array, Array]:
+    """Return ``A = P^T P`` (D, D), in which every set attends to a partner set, and ``P`` (D, D).
 
-    Inside a pair of twin sets the encodings have unit norm, inner product ``within`` in one set and
+    Inside a pair of sets the encodings have unit norm, inner product ``within`` in one set and
     ``(1 + (C-1) within)/C`` (the largest that is positive semidefinite) across; pairs are
-    orthogonal; all is multiplied by ``scale``. Across exceeds within: without the diagonal Top_C of
-    every row is the twin set. At ``within = 1`` all encodings of a pair coincide and tie.
+    orthogonal. Inner products across exceed those within: without the diagonal Top_C of
+    every row is the partner set. At ``within = 1`` all encodings of a pair coincide and tie.
+
+    Parameters
+    ----------
+    problem
+        Constants with an even number of sets.
+    within
+        Inner product within a set, in [0, 1].
+    scale
+        Factor of all inner products.
 
     Raises
     ------
@@ -103,10 +127,18 @@ def twin_gram(problem: Problem, within: float, scale: float) -> tuple[Array, Arr
 
 
 def own_set_margin(A: ArrayLike, partition: ArrayLike, *, diagonal: bool = True) -> Array:
-    """Return per row the C-th largest entry outside the own set less the largest inside, (D,).
+    """Return per row the C-th largest entry outside the own set minus the largest inside, (D,).
 
-    Positive: Top_C of the row avoids its set. Negative: it meets it. Zero: a tie decides.
-    ``diagonal=False`` leaves ``A_ii`` out, as if a patch could not be its own neighbour.
+    Positive: Top_C of the row avoids its set. Negative: it does not. Zero: there is a tie.
+
+    Parameters
+    ----------
+    A
+        Scores (D, D).
+    partition
+        Patch indices of each set, (L, C).
+    diagonal
+        Whether ``A_ii`` is included.
     """
     A, sets = np.asarray(A, dtype=float), np.asarray(partition)
     C = sets.shape[1]
@@ -119,7 +151,7 @@ def own_set_margin(A: ArrayLike, partition: ArrayLike, *, diagonal: bool = True)
 
 
 def softmax(problem: Problem, A: Array) -> Array:
-    """Return the attention weights, rows summing to 1."""
+    """Return the attention weights; the rows add up to 1."""
     weights = np.exp((A - A.max(axis=1, keepdims=True)) / problem.tau)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -127,7 +159,13 @@ def softmax(problem: Problem, A: Array) -> Array:
 def exact_error(problem: Problem, A: ArrayLike, alpha: float) -> RuleError:
     """Return the error of model (T) with scores ``A`` (D, D) over all ``L 3^(D-C)`` images.
 
-    ``F`` and ``f*`` are odd, so ``y = +1``. ``F`` within rounding of 0 is an error.
+    ``F`` and ``f*`` are odd, so that y = +1 is enough. ``F`` within rounding of 0 counts as an
+    error.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `MAX_PATTERNS` images.
     """
     free = problem.D - problem.C
     if problem.L * 3.0**free > MAX_PATTERNS:
@@ -158,7 +196,7 @@ def _fails(problem: Problem, S: Array, alpha: float, s: Array) -> tuple[Array, A
     """Return where ``f* F <= 0`` and where ``F <= 0``, for images (n, D) with y = +1."""
     scale = problem.kappa * alpha
     O = scale * (s @ S.T)  # noqa: E741 - the paper's name
-    terms = O.copy()  # products, for a general power costs ten times more
+    terms = O.copy()  # products are ten times faster than a general power
     for _ in range(problem.p - 1):
         terms *= O
     terms += problem.nu * O
@@ -172,7 +210,7 @@ def _fails(problem: Problem, S: Array, alpha: float, s: Array) -> tuple[Array, A
 def sampled_error(
     problem: Problem, A: ArrayLike, alpha: float, images: int, rng: np.random.Generator
 ) -> RuleError:
-    """Return the error of model (T) with scores ``A`` on random images, turned to y = +1."""
+    """Return the error of model (T) with scores ``A`` (D, D) on random images, for y = +1."""
     S = softmax(problem, np.asarray(A, dtype=float))
     wrong, left, sets = np.zeros(2), images, contiguous(problem)
     while left:
@@ -189,8 +227,8 @@ def sampled_error(
 def block_error(problem: Problem, alpha: float) -> RuleError:
     """Return the exact error of uniform attention to one set per row, the limit of large scores.
 
-    The same for attention to the own set and for every derangement of it (module docstring). Does
-    not enumerate images: the joint law of the sums of ``n^p``, ``n`` and ``f*`` over the sets.
+    It is the same for attention to the own set and for every derangement (module docstring). It is
+    computed from the joint distribution of the sums of ``n^p``, ``n`` and ``f*`` over the sets.
     """
     C = problem.C
     n = np.arange(-C, C + 1)
@@ -198,8 +236,8 @@ def block_error(problem: Problem, alpha: float) -> RuleError:
     return _sum_error(problem, alpha, C, law_of_set(C, problem.q), n, visible, problem.L - 1, (C,))
 
 
-def twin_error(problem: Problem, alpha: float) -> RuleError:
-    """Return the exact error of uniform attention to the own set and its twin."""
+def paired_error(problem: Problem, alpha: float) -> RuleError:
+    """Return the exact error of uniform attention to the own set and its partner."""
     C = problem.C
     require(problem.L % 2 == 0, "L", problem.L, "even, to pair the sets")
     n, visible, law = np.arange(-C, C + 1), labelling_statistic(C), law_of_set(C, problem.q)
@@ -220,9 +258,9 @@ def _sum_error(
     signal: tuple[int, ...],
     partner: Array | None = None,
 ) -> RuleError:
-    """Error of ``size sum_u act(kappa alpha m_u / size)`` over units ``u`` with sums ``m_u``.
+    """Return the error of ``size sum_u act(kappa alpha m_u / size)`` over units with sums ``m_u``.
 
-    ``signal`` holds the sum of the signal set, and then, for units of two sets, the sums that its
+    ``signal`` contains the sum of the signal set and, for units of two sets, the sums that its
     partner takes with the probabilities ``partner``.
     """
     p, C = problem.p, problem.C
@@ -231,24 +269,24 @@ def _sum_error(
     x = problem.kappa * alpha / size
     partners = [(0, 1.0)] if partner is None else list(zip(signal[1:], partner.tolist()))
     error = label_error = 0.0
-    for n, chance in partners:
+    for n, probability in partners:
         high = x**p * (powers + (C + n) ** p)
         low = problem.nu * x * (totals + C + n)
         F = high + low
         F = np.where(np.abs(F) <= 1e-13 * (np.abs(high) + np.abs(low)), 0.0, F)
         f_star = labels + C + (n if abs(n) > threshold(C) else 0)
-        error += chance * float(law.probability[f_star * F <= 0.0].sum())
-        label_error += chance * float(law.probability[F <= 0.0].sum())
+        error += probability * float(law.probability[f_star * F <= 0.0].sum())
+        label_error += probability * float(law.probability[F <= 0.0].sum())
     return RuleError(error, label_error, law.dropped + 1e-15 * count)
 
 
 def best_gram_margin(
     problem: Problem, rng: np.random.Generator, *, diagonal: bool, iterations: int = 100
 ) -> tuple[float, Array]:
-    """Look for encodings ``P`` (D, D), ``|p_i| <= 1``, whose Gram matrix avoids the own sets.
+    """Search for encodings ``P`` (D, D), ``|p_i| <= 1``, whose Gram matrix avoids the own sets.
 
-    Maximizes (SLSQP from a random start) the smallest ``<p_i, p_j> - <p_i, p_k>`` over all ``i``,
-    ``j`` in the next set and ``k`` in the own set, ``k = i`` only with ``diagonal``. Returns the
+    SLSQP maximizes, from a random start, the smallest ``<p_i, p_j> - <p_i, p_k>`` over all ``i``,
+    ``j`` in the next set and ``k`` in the own set, ``k = i`` only with ``diagonal``. Return the
     smallest `own_set_margin` and ``P``.
     """
     D, C, L = problem.D, problem.C, problem.L
@@ -282,7 +320,7 @@ def best_gram_margin(
     start = rng.normal(size=(D, D)) / math.sqrt(D)
     direction = np.zeros(D * D + 1)
     direction[-1] = -1.0
-    found = optimize.minimize(
+    solution = optimize.minimize(
         lambda x: -x[-1],
         np.append(start.ravel(), -1.0),
         jac=lambda x: direction,
@@ -290,7 +328,7 @@ def best_gram_margin(
         method="SLSQP",
         options={"maxiter": iterations, "ftol": 1e-9},
     )
-    P = found.x[:-1].reshape(D, D).T
+    P = solution.x[:-1].reshape(D, D).T
     P = P / max(1.0, float(np.linalg.norm(P, axis=0).max()))
     margin = own_set_margin(P.T @ P, contiguous(problem), diagonal=diagonal)
     return float(margin.min()), P

@@ -1,6 +1,6 @@
 r"""One-layer attention on Gaussian patches with convolutional labels (Figure 2 of the paper).
 
-Patches ``X_j ~ N(0, I_d)`` are independent: the data has no spatial structure. The label is the
+Patches ``X_j ~ N(0, I_d)`` are independent: the data have no spatial structure. The label is the
 sign of a one-hidden-layer CNN with cubic activation,
 
 .. math:: y=\mathrm{sign} \sum_{\ell=1}^L \Big(\sum_{c=1}^C \langle w_c, X_{\ell,c}\rangle\Big)^3,
@@ -10,13 +10,11 @@ sign of a one-hidden-layer CNN with cubic activation,
 .. math:: F(X)=\sum_{i=1}^D\Big(\sum_{h=1}^H\sum_j S^{(h)}_{ij}\langle v_h,X_j\rangle\Big)^3,
    \qquad S^{(h)}=\mathrm{softmax}(A^{(h)})\text{ by rows},
 
-trained with the logistic loss by Adam on fresh samples. Three ways to make the scores:
+trained with the logistic loss by Adam on fresh samples. The scores have one of three types:
 
 - ``"gram"``: ``A = P^T P``, Simplification 3.1;
 - ``"free"``: every off-diagonal entry of ``A`` is a parameter, the diagonal is fixed;
 - ``"heads"``: :math:`A^{(h)}=P^\top Q_h K_h^\top P/\sqrt{m}`, Definition 3.2 with ``P`` (m, D).
-
-Gradients are written by hand; all arrays are NumPy's.
 """
 
 import math
@@ -35,14 +33,22 @@ from dynamics.core.checks import require
 Array = NDArray[np.float64]
 Parameters = dict[str, Array]
 
-KINDS = ("gram", "free", "heads")
-#: Error of sign(sum of n_l) where the label is sign(sum of n_l^3), n_l standard normal.
+SCORE_TYPES = ("gram", "free", "heads")
+#: Default number of samples of :func:`linear_level`.
 _LEVEL_SAMPLES = 2_000_000
 
 
 @dataclass(frozen=True)
 class Task:
-    """The data: sizes, and whether all positions of a set share one filter ``w_c``."""
+    """Distribution of the data.
+
+    Attributes
+    ----------
+    D, C, d
+        Number of patches, size of a set, and dimension of a patch.
+    shared_filter
+        Whether all positions of a set have the same filter ``w_c``.
+    """
 
     D: int
     C: int
@@ -56,7 +62,7 @@ class Task:
         require(self.d >= 1, "d", self.d, "at least 1")
 
     def filters(self, rng: np.random.Generator) -> Array:
-        """Draw unit filters (C, d), all the same if shared."""
+        """Return random unit filters (C, d), all equal if they are shared."""
         w = rng.normal(size=(1 if self.shared_filter else self.C, self.d))
         w /= np.linalg.norm(w, axis=1, keepdims=True)
         return np.repeat(w, self.C, axis=0) if self.shared_filter else w
@@ -64,7 +70,7 @@ class Task:
     def sample(
         self, filters: Array, count: int, rng: np.random.Generator
     ) -> tuple[Array, NDArray[np.float64]]:
-        """Draw ``X`` (count, D, d) and labels (count,)."""
+        """Return random images ``X`` (count, D, d) and their labels (count,)."""
         X = rng.standard_normal((count, self.D, self.d))
         return X, self.labels(filters, X)
 
@@ -80,62 +86,75 @@ class Task:
 
 @dataclass(frozen=True)
 class Student:
-    """How the scores are made: see the module docstring.
+    """Parametrization of the scores; see the module docstring.
 
-    ``heads`` is H; ``encoding`` the dimension m of the positional encodings; ``init`` the size of
-    the initial scores (``"free"``: their standard deviation); ``diagonal`` the fixed diagonal of
-    ``"free"``.
+    Attributes
+    ----------
+    score_type
+        ``"gram"``, ``"free"`` or ``"heads"``.
+    heads
+        Number H of heads.
+    encoding
+        Dimension m of the positional encodings.
+    init
+        Size of the initial scores; for ``"free"`` their standard deviation.
+    diagonal
+        Fixed diagonal of ``"free"``.
     """
 
-    kind: str
+    score_type: str
     heads: int = 1
     encoding: int = 16
     init: float = 1.0
     diagonal: float = 0.0
 
     def __post_init__(self) -> None:
-        require(self.kind in KINDS, "kind", self.kind, f"one of {', '.join(KINDS)}")
+        valid = self.score_type in SCORE_TYPES
+        require(valid, "score_type", self.score_type, f"one of {', '.join(SCORE_TYPES)}")
         require(self.heads >= 1, "heads", self.heads, "at least 1")
         require(
-            self.heads == 1 or self.kind == "heads", "heads", self.heads, "1 unless kind is heads"
+            self.heads == 1 or self.score_type == "heads",
+            "heads",
+            self.heads,
+            "1 unless score_type is heads",
         )
 
     def initial(self, task: Task, rng: np.random.Generator) -> Parameters:
-        """Draw initial parameters: encodings of norm about ``init``, values of norm about 1/10.
+        """Return random initial parameters: encodings of norm about ``init``, values of norm 1/10.
 
-        Values ten times larger fit the linear part of the labels at once, and training often stays
-        there.
+        Ten times larger values fit the linear part of the labels at once, and training often
+        remains there.
         """
         D, d, m, H = task.D, task.d, self.encoding, self.heads
         parameters = {"v": rng.normal(size=(H, d)) * (0.1 / math.sqrt(d))}
-        if self.kind == "free":
+        if self.score_type == "free":
             A = rng.normal(size=(D, D)) * self.init
             np.fill_diagonal(A, self.diagonal)
             return parameters | {"A": A}
         parameters["P"] = rng.normal(size=(m, D)) * (self.init / math.sqrt(m))
-        if self.kind == "heads":
+        if self.score_type == "heads":
             for name in ("Q", "K"):
                 parameters[name] = rng.normal(size=(H, m, m)) / math.sqrt(m)
         return parameters
 
     def scores(self, parameters: Parameters) -> Array:
-        """Return ``A`` (H, D, D)."""
-        if self.kind == "free":
+        """Return the scores ``A`` (H, D, D)."""
+        if self.score_type == "free":
             return parameters["A"][None]
         P = parameters["P"]
-        if self.kind == "gram":
+        if self.score_type == "gram":
             return (P.T @ P)[None]
         queries, keys = P.T @ parameters["Q"], P.T @ parameters["K"]
         return np.asarray(queries @ keys.transpose(0, 2, 1) / math.sqrt(len(P)))
 
     def scores_gradient(self, parameters: Parameters, dA: Array) -> Parameters:
-        """Pull ``dA`` (H, D, D) back to the parameters behind the scores."""
-        if self.kind == "free":
+        """Return the gradient in the parameters of the scores, given ``dA`` (H, D, D)."""
+        if self.score_type == "free":
             dA = dA[0].copy()
             np.fill_diagonal(dA, 0.0)
             return {"A": dA}
         P = parameters["P"]
-        if self.kind == "gram":
+        if self.score_type == "gram":
             return {"P": P @ (dA[0] + dA[0].T)}
         Q, K = parameters["Q"], parameters["K"]
         dA = dA / math.sqrt(len(P))
@@ -144,8 +163,8 @@ class Student:
         return {"Q": left @ P.T @ K, "K": right @ P.T @ Q, "P": dP}
 
     def encodings_gram(self, parameters: Parameters) -> Array:
-        """Return ``P^T P`` (D, D), or ``A`` where there are no encodings."""
-        if self.kind == "free":
+        """Return ``P^T P`` (D, D), or ``A`` for ``"free"``."""
+        if self.score_type == "free":
             return parameters["A"]
         return np.asarray(parameters["P"].T @ parameters["P"])
 
@@ -190,20 +209,36 @@ def loss_and_gradient(
     return loss, {"v": dv} | student.scores_gradient(parameters, dA)
 
 
-def moved(
-    parameters: Parameters, gradient: Parameters, kept: dict[str, Moments], done: int, rate: float
+def adam_step(
+    parameters: Parameters,
+    gradient: Parameters,
+    moments: dict[str, Moments],
+    done: int,
+    rate: float,
 ) -> tuple[Parameters, dict[str, Moments]]:
-    """Return the parameters and the moments of Adam after a step, ``done`` steps before it."""
-    new, left = {}, {}
+    """Return the parameters and the moments of Adam after step number ``done``."""
+    new_parameters, new_moments = {}, {}
     for name, value in parameters.items():
-        direction, left[name] = adam(gradient[name], kept[name], done)
-        new[name] = value - rate * direction
-    return new, left
+        direction, new_moments[name] = adam(gradient[name], moments[name], done)
+        new_parameters[name] = value - rate * direction
+    return new_parameters, new_moments
 
 
 @dataclass(frozen=True)
 class Result:
-    """A trained student: parameters at the start and at the end, test error by step, (T,) each."""
+    """A trained student.
+
+    Attributes
+    ----------
+    task, student, filters
+        Arguments, and the filters of the labels.
+    start, parameters
+        Parameters at the start and at the end.
+    step, test_error
+        Recorded steps, and the test error at these steps, (T,).
+    linear_error
+        Error of the best linear rule, ``sign(sum_j <w_j, X_j>)``, on the test set.
+    """
 
     task: Task
     student: Student
@@ -227,50 +262,62 @@ def train(
     records: int = 30,
     progress: Callable[[float], None] = lambda fraction: None,
 ) -> Result:
-    """Train with Adam on fresh samples, the rate falling from ``rate`` to 0 along a cosine.
+    """Train with Adam on fresh samples, with a cosine schedule from ``rate`` to 0.
 
-    The test set is drawn once, from its own stream. ``linear_error`` is the error on it of the best
-    linear rule, ``sign(sum_j <w_j, X_j>)``.
+    Parameters
+    ----------
+    task, student
+        Data and parametrization.
+    steps, rate, batch
+        Number of steps, initial learning rate, and samples per step.
+    seed, test, records
+        Root seed, number of test samples, and number of intervals between records.
+    progress
+        Called with the completed fraction.
     """
     require(steps >= 1, "steps", steps, "at least 1")
     seeds = np.random.SeedSequence(seed).spawn(4)
-    for_filters, for_start, for_batches, for_test = map(np.random.default_rng, seeds)
-    filters = task.filters(for_filters)
-    parameters = student.initial(task, for_start)
+    rng_filters, rng_start, rng_batches, rng_test = map(np.random.default_rng, seeds)
+    filters = task.filters(rng_filters)
+    parameters = student.initial(task, rng_start)
     start = parameters
-    X_test, y_test = task.sample(filters, test, for_test)
+    X_test, y_test = task.sample(filters, test, rng_test)
     linear = task.hidden(filters, X_test).sum(axis=1)
-    kept = {name: initial_moments(value) for name, value in parameters.items()}
-    moments = np.unique(np.linspace(0, steps, records + 1).astype(int))
+    moments = {name: initial_moments(value) for name, value in parameters.items()}
+    recorded = np.unique(np.linspace(0, steps, records + 1).astype(int))
     errors: list[float] = []
     for step in range(steps + 1):
-        if step in moments:
+        if step in recorded:
             wrong = output(student, parameters, X_test) * y_test <= 0.0
             errors.append(float(np.mean(wrong)))
             progress(step / steps)
         if step < steps:
-            X, y = task.sample(filters, batch, for_batches)
+            X, y = task.sample(filters, batch, rng_batches)
             _, gradient = loss_and_gradient(student, parameters, X, y)
-            now = rate * 0.5 * (1.0 + math.cos(math.pi * step / steps))
-            parameters, kept = moved(parameters, gradient, kept, step, now)
+            step_rate = rate * 0.5 * (1.0 + math.cos(math.pi * step / steps))
+            parameters, moments = adam_step(parameters, gradient, moments, step, step_rate)
     return Result(
         task,
         student,
         filters,
         start,
         parameters,
-        moments,
+        recorded,
         np.array(errors),
         float(np.mean(linear * y_test <= 0.0)),
     )
 
 
 def association(gram: Any, C: int) -> tuple[float, float]:
-    """Return how well ``P^T P`` (D, D) shows the sets, contiguous blocks of size C.
+    """Return two measures of the agreement of ``P^T P`` (D, D) with contiguous sets of size C.
 
-    The share of rows with Top_C equal to their set, diagonal included (Definition 2.2), and the
-    probability that a pair in one set has a larger entry than a pair in two sets (area under the
-    ROC curve: 1/2 for a random matrix, 1 if the sets are plain to see).
+    Returns
+    -------
+    share : float
+        Fraction of rows with Top_C equal to their set, diagonal included (Definition 2.2).
+    auc : float
+        Probability that a pair in one set has a larger entry than a pair in two sets (area under
+        the ROC curve: 1/2 for a random matrix).
     """
     gram = np.asarray(gram, dtype=float)
     D = len(gram)
@@ -285,13 +332,21 @@ def association(gram: Any, C: int) -> tuple[float, float]:
 
 
 class Matching(NamedTuple):
-    """Whether attention finds the sets, whatever the rows that find them are called.
+    """Agreement of attention with the sets, up to a permutation of the rows.
 
-    ``own``: share of a row's attention that goes to its own set. ``matched``: the same to the set
-    that the row attends to most. ``attended``: share of the sets that are so for some row.
-    ``auc``: how well the similarity of two columns tells pairs in one set from others.
-    ``accuracy``: share of the patches in their place when columns are grouped into L clusters and
-    clusters are matched to sets.
+    Attributes
+    ----------
+    own
+        Fraction of the attention of a row to its own set.
+    matched
+        Fraction of the attention of a row to the set with the largest fraction.
+    attended
+        Fraction of the sets that have the largest fraction for some row.
+    auc
+        Area under the ROC curve for pairs within one set, by the similarity of columns.
+    accuracy
+        Fraction of correctly assigned patches after clustering the columns into L clusters and
+        matching clusters to sets.
     """
 
     own: float
@@ -304,10 +359,10 @@ class Matching(NamedTuple):
 def match_to_sets(S: Any, weights: Any, C: int) -> Matching:
     r"""Match attention (H, D, D) of H heads of given weights (H,) to contiguous sets of size C.
 
-    Row i mixes the patches with weights :math:`M_{ij}=\sum_h w_h S^{(h)}_{ij}/\sum_h w_h`. Which
-    rows read which set is a matter of names: the model sums over rows. So two patches are alike if
-    the same rows attend to them, by the cosine of their centred columns of M; average linkage
-    groups them into L clusters, and the clusters are assigned to the sets in the best of all ways.
+    Row i mixes the patches with weights :math:`M_{ij}=\sum_h w_h S^{(h)}_{ij}/\sum_h w_h`. The
+    model sums over rows, so that the order of the rows does not matter. Two patches are similar if
+    the same rows attend to them, measured by the cosine of the centred columns of M. Average
+    linkage groups them into L clusters, and an optimal assignment matches the clusters to the sets.
     """
     S, weights = np.asarray(S, dtype=float), np.asarray(weights, dtype=float)
     M = np.tensordot(weights / weights.sum(), S, axes=1)
@@ -316,23 +371,26 @@ def match_to_sets(S: Any, weights: Any, C: int) -> Matching:
     per_set = M.reshape(D, L, C).sum(axis=2)
     columns = M - M.mean(axis=0)
     columns = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    alike = columns.T @ columns
-    distance = np.maximum(1.0 - alike, 0.0)
+    similarity = columns.T @ columns
+    distance = np.maximum(1.0 - similarity, 0.0)
     pairs = distance[np.triu_indices(D, 1)]
-    found = hierarchy.fcluster(hierarchy.linkage(pairs, "average"), L, "maxclust") - 1
+    clusters = hierarchy.fcluster(hierarchy.linkage(pairs, "average"), L, "maxclust") - 1
     together = np.zeros((L, L))
-    np.add.at(together, (found, owner), 1.0)
+    np.add.at(together, (clusters, owner), 1.0)
     best = optimize.linear_sum_assignment(-together)
     return Matching(
         float(per_set[np.arange(D), owner].mean()),
         float(per_set.max(axis=1).mean()),
         float(np.unique(per_set.argmax(axis=1)).size / L),
-        association(alike, C)[1],
+        association(similarity, C)[1],
         float(together[best].sum() / D),
     )
 
 
 def linear_level(L: int, rng: np.random.Generator, count: int = _LEVEL_SAMPLES) -> float:
-    """Estimate the error of the best linear rule: P[sign(sum n) != sign(sum n^3)], n normal."""
+    """Estimate the error of the best linear rule from ``count`` samples.
+
+    It is P[sign(sum n) != sign(sum n^3)] for L standard normal numbers n.
+    """
     n = rng.standard_normal((count, L))
     return float(np.mean(n.sum(axis=1) * (n**3).sum(axis=1) <= 0.0))

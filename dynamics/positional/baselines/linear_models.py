@@ -1,8 +1,8 @@
 r"""Generalized linear models ``g(X) = phi(sum_j <w_j, X_j>)`` on the data of Assumption 1.
 
-Theorem 3.1 of Jelassi et al. (2022) says that they err with probability at least 1/8. The noise is
-independent of the rest and can only blur the score, so with ``phi`` monotone the question is about
-linear classifiers ``sign(sum_j a_j s_j - theta)``, ``s_j`` the coefficient of w* in patch ``j``.
+By Theorem 3.1 of Jelassi et al. (2022) their error is at least 1/8. The noise is independent of the
+rest and cannot decrease the error, so that for monotone ``phi`` it is enough to consider linear
+classifiers ``sign(sum_j a_j s_j - theta)``, ``s_j`` the coefficient of w* in patch ``j``.
 
 *Their error.* Let :math:`A_\ell=\sum_{j\in S_\ell}a_j` and
 :math:`R_\ell=\sum_{j\notin S_\ell}a_js_j`, which is symmetric. Averaging over both labels,
@@ -10,7 +10,8 @@ linear classifiers ``sign(sum_j a_j s_j - theta)``, ``s_j`` the coefficient of w
 .. math:: P[\text{error}] = \tfrac12 - \frac1{2L}\sum_\ell
    P[\theta-A_\ell < R_\ell \le \theta+A_\ell] \qquad (A_\ell\ge 0).
 
-Replacing ``a_j`` by ``|a_j|`` keeps the law of ``R_l`` and widens the window: let ``a >= 0``.
+Replacing ``a_j`` by ``|a_j|`` does not change the law of ``R_l`` and widens the window: let
+``a >= 0``.
 
 *Uniform weights are optimal when the noise is Gaussian.* Replace the random ``s_j`` by normal
 variables of the same variance ``q``. The best ``theta`` is 0. With shares
@@ -42,14 +43,22 @@ from dynamics.positional.random_sets import law_of_set, sum_of_signs
 
 Array = NDArray[np.float64]
 
-#: Theorem 3.1.
+#: Lower bound of the error in Theorem 3.1.
 LEVEL = 1.0 / 8.0
 #: Largest modulus of a determinant of order n with entries -1, 0, 1 (Hadamard's problem).
 _DETERMINANTS = {5: 48, 7: 576}
 
 
 class LinearError(NamedTuple):
-    """``P[y g < 0]``, ``P[y g = 0]`` of a classifier and a bound on the error of both."""
+    """Error of a linear classifier.
+
+    Attributes
+    ----------
+    wrong, ties
+        ``P[y g < 0]`` and ``P[y g = 0]``.
+    bound
+        Bound of the error of both.
+    """
 
     wrong: float
     ties: float
@@ -62,12 +71,12 @@ class LinearError(NamedTuple):
 
     @property
     def literal(self) -> float:
-        """``P[y g <= 0]``, the event of Theorem 3.1 with phi(0) = 0."""
+        """``P[y g <= 0]``, the event of Theorem 3.1 for phi(0) = 0."""
         return self.wrong + self.ties
 
 
 def uniform_error(problem: Problem) -> LinearError:
-    """Return the error of ``sign(sum_j <w*, X_j>)``, by the exact law of a sum of signs."""
+    """Return the error of ``sign(sum_j <w*, X_j>)``, from the exact law of a sum of signs."""
     law, dropped = sum_of_signs(problem.D - problem.C, problem.q)
     centre = law.size // 2
     at = centre - problem.C
@@ -79,8 +88,8 @@ def uniform_error(problem: Problem) -> LinearError:
 def uniform_disagreement(problem: Problem) -> LinearError:
     """Return ``P[f* g < 0]`` and ``P[f* g = 0]`` of the uniform model: the event of Theorem 3.1.
 
-    Differs from `uniform_error` where ``f*`` itself misses the label. From the joint law of the
-    total and of ``f*``; the cost grows with ``L``.
+    It differs from `uniform_error` if ``f*`` differs from the label. It is computed from the joint
+    distribution of the total and of ``f*``; the cost grows with ``L``.
     """
     C = problem.C
     statistics = np.stack([np.arange(-C, C + 1), labelling_statistic(C)], axis=1)
@@ -91,7 +100,7 @@ def uniform_disagreement(problem: Problem) -> LinearError:
 
 
 def gaussian_error(problem: Problem) -> float:
-    """Return the least error of any linear classifier if the ``s_j`` were normal (see above)."""
+    """Return the smallest error of any linear classifier for normal instead of discrete ``s_j``."""
     return float(special.ndtr(-problem.C / math.sqrt(problem.q * (problem.D - problem.C))))
 
 
@@ -101,9 +110,19 @@ def gaussian_critical_ratio(D: int, C: int) -> float:
 
 
 def critical_ratio(D: int, C: int, *, literal: bool = False) -> float:
-    """Return ``qD/C^2`` at which the uniform model errs with probability 1/8.
+    """Return ``qD/C^2`` at which the error of the uniform model is 1/8.
 
-    ``nan`` where even ``q = 1`` does not reach it. ``literal`` counts ties as errors.
+    Parameters
+    ----------
+    D, C
+        Number of patches and size of a set.
+    literal
+        Whether ties count as errors.
+
+    Returns
+    -------
+    float
+        ``nan`` if the error is smaller for all q.
     """
 
     def excess(q: float) -> float:
@@ -121,14 +140,22 @@ def weights_error(
 ) -> tuple[LinearError, int]:
     """Return the error of ``sign(sum_j a_j s_j - theta)`` and the threshold.
 
+    The distributions of the sums outside each set are computed exactly by convolution.
+
     Parameters
     ----------
+    problem
+        Constants.
     weights
         Integers (D,), not negative; sets are contiguous blocks.
     theta
-        Integer threshold; ``None`` means the one with the least error when ties go to a coin.
+        Integer threshold; ``None`` means the one with the smallest error if ties are decided by a
+        coin.
 
-    Exact: the laws of the sums outside each set by convolution.
+    Raises
+    ------
+    ParameterError
+        If the weights are invalid.
     """
     a = _integers(problem, weights).reshape(problem.L, problem.C)
     reach = int(a.sum())
@@ -156,6 +183,7 @@ def weights_error(
 
 
 def _integers(problem: Problem, weights: ArrayLike) -> NDArray[np.int64]:
+    """Return validated integer weights (D,)."""
     given = np.asarray(weights)
     require(given.shape == (problem.D,), "weights.shape", given.shape, f"({problem.D},)")
     whole = given.astype(np.int64)
@@ -171,10 +199,26 @@ def _integers(problem: Problem, weights: ArrayLike) -> NDArray[np.int64]:
 def search_weights(
     problem: Problem, rng: np.random.Generator, *, starts: int = 20, largest: int = 6
 ) -> tuple[LinearError, NDArray[np.int64], int]:
-    """Look for integer weights 0 .. ``largest`` better than uniform ones by local search.
+    """Search for integer weights better than uniform ones by local search.
 
-    From near-uniform and random starts, entries are changed by one, one at a time, as long as the
-    error (ties decided by a coin) falls. An upper bound of the optimum.
+    The search starts at near-uniform and at random weights, and changes single entries by one as
+    long as the error (ties decided by a coin) decreases.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    rng
+        Random generator.
+    starts
+        Number of starts.
+    largest
+        Largest weight.
+
+    Returns
+    -------
+    tuple
+        Error, weights (D,) and threshold: an upper bound of the optimum.
     """
     best: tuple[LinearError, NDArray[np.int64], int] | None = None
     for start in range(starts):
@@ -195,9 +239,9 @@ def search_weights(
                     trial[j] = trial[j] + change
                     if not 0 <= trial[j] <= largest or not trial.any():
                         continue
-                    found, where = weights_error(problem, trial)
-                    if found.coin < error.coin - 1e-13:
-                        a, error, theta, improved = trial, found, where, True
+                    trial_error, trial_theta = weights_error(problem, trial)
+                    if trial_error.coin < error.coin - 1e-13:
+                        a, error, theta, improved = trial, trial_error, trial_theta, True
         if best is None or error.coin < best[0].coin:
             best = error, a, theta
     assert best is not None
@@ -205,7 +249,15 @@ def search_weights(
 
 
 class CertifiedOptimum(NamedTuple):
-    """The least error of all linear classifiers: attained, and a lower bound by optimisation."""
+    """Smallest error of all linear classifiers.
+
+    Attributes
+    ----------
+    error, lower_bound
+        Attained error, and its lower bound from the optimization.
+    weights, theta
+        Weights (D,) and threshold.
+    """
 
     error: float
     lower_bound: float
@@ -214,18 +266,18 @@ class CertifiedOptimum(NamedTuple):
 
 
 def best_linear_classifier(problem: Problem, *, time_limit: float = 300.0) -> CertifiedOptimum:
-    """Return the best of *all* linear classifiers at D = 4 or 6, with a proof by branch and bound.
+    """Return the best of *all* linear classifiers at D = 4 or 6, certified by branch and bound.
 
     A mixed-integer program chooses the side of every pattern. It may assume ``a >= 0`` (module
     docstring), ``theta >= 0`` (exchange the labels) and weights sorted within and between sets. A
     pattern is on the upper side if the score is at least theta and on the lower side if it is at
     most theta - 1. By Cramer's rule a vertex of the feasible set has entries below the largest
-    determinant with entries -1, 0, 1, so bounding the weights by it loses nothing.
+    determinant with entries -1, 0, 1, so that this is a valid bound of the weights.
 
     Raises
     ------
     ParameterError
-        Unless D is 4 or 6, or if no optimum is proved in the time.
+        Unless D is 4 or 6, or if no optimum is proved within ``time_limit`` seconds.
     """
     D, C = problem.D, problem.C
     require(D in (4, 6), "D", D, "4 or 6 for a certified optimum")
@@ -285,7 +337,7 @@ def _patterns(problem: Problem) -> tuple[Array, Array, Array]:
     return patterns[occurs], upper[occurs], lower[occurs]
 
 
-def silent_probability(problem: Problem) -> float:
+def zero_label_probability(problem: Problem) -> float:
     """Return ``P[f*(X) = 0]``, where every rule is wrong in the sense of Theorem 3.1."""
     labels = labelling_statistic(problem.C)[:, None]
     law = joint_law(law_of_set(problem.C, problem.q), labels, problem.L - 1)
@@ -293,10 +345,11 @@ def silent_probability(problem: Problem) -> float:
 
 
 def decode_base_3(score: ArrayLike, D: int) -> NDArray[np.int64]:
-    """Return the digits -1, 0, 1 (D, ...) of ``sum_j 3^j s_j``: what a non-monotone phi can read.
+    """Return the digits -1, 0, 1 (D, ...) of ``sum_j 3^j s_j``, for a non-monotone phi.
 
-    With ``w_j = 3^j w*`` one score holds every coefficient, so ``phi = f* after decoding`` makes a
-    generalized linear model that *is* the labelling function. Doubles hold ``D <= 33`` digits.
+    With ``w_j = 3^j w*`` one score determines every coefficient, so that ``phi = f* after
+    decoding`` makes a generalized linear model equal to the labelling function. Doubles have ``D <=
+    33`` digits.
     """
     require(D <= 33, "D", D, "at most 33: 3^D must stay below 2^53")
     rest = np.rint(np.asarray(score, dtype=float)).astype(np.int64)

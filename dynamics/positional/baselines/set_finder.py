@@ -1,10 +1,11 @@
-"""A learner without patch association that looks for the sets: coincidences across samples.
+"""A learner without patch association that recovers the sets from coincidences across samples.
 
-Theorem 5.2 of Jelassi et al. (2022) is about *any* such algorithm, so here is one that does its
-best on Assumption 1. It finds the feature by averaging, reads off which patches agree with the
-label, and looks for patches that do so together: those of a signal set all do, others by chance.
-Knowing C, but neither sets nor feature, it ends with block attention to the sets found. What no
-such learner can do is in `dynamics.positional.baselines.set_knowledge`.
+Theorem 5.2 of Jelassi et al. (2022) is about *any* such algorithm; this is one that performs well
+on Assumption 1. It estimates the feature by averaging, determines the patches that agree with the
+label, and searches for patches that do so together: all patches of a signal set do, others at
+random. It knows C, but neither sets nor feature, and results in block attention to the recovered
+sets. See `dynamics.positional.baselines.set_knowledge` for a lower bound of the error of all such
+learners.
 """
 
 from typing import NamedTuple
@@ -20,17 +21,27 @@ from dynamics.positional.samples.partitions import same_set
 
 Array = NDArray[np.float64]
 
-#: A patch holds the feature where its part along it exceeds half of the feature.
+#: A patch contains the feature if its component along it exceeds this fraction.
 _HALF = 0.5
 _ROUNDS = 10
-#: Scores within found sets, as good as infinite; scale of v, so that the power p dominates.
+#: Scores within recovered sets, practically infinite; scale of v, so that the power p dominates.
 STRENGTH, SCALE = 20.0, 4.0
-#: Share of coincidences in explained samples in the weight of a pair: decides ties only.
-_FAINT = 1e-6
+#: Weight of coincidences in removed samples, which only matters for ties.
+_TIE_WEIGHT = 1e-6
 
 
-class Found(NamedTuple):
-    """The sets (L, C) and the feature (d,) that were found, and the scores A (D, D) they give."""
+class RecoveredSets(NamedTuple):
+    """Result of :func:`recover_sets`.
+
+    Attributes
+    ----------
+    sets
+        Patch indices of each set, (L, C).
+    feature
+        Estimate of w*, (d,).
+    A
+        Attention scores for these sets, (D, D).
+    """
 
     sets: NDArray[np.intp]
     feature: Array
@@ -42,15 +53,22 @@ class Found(NamedTuple):
         return SCALE * self.feature
 
 
-def look_for_sets(
+def recover_sets(
     problem: Problem, X: np.ndarray, y: np.ndarray, rng: np.random.Generator
-) -> Found:
-    """Return sets, feature and model found from labelled samples X (N, D, d), y (N,).
+) -> RecoveredSets:
+    """Return sets, feature and scores estimated from labelled samples.
+
+    Parameters
+    ----------
+    problem, X, y
+        Constants, data (N, D, d) and labels (N,).
+    rng
+        Random generator, for ties.
 
     Raises
     ------
     ParameterError
-        Data of the wrong shape or type.
+        If the data have the wrong shape or type.
     """
     check_data(problem, X, y)
     w = find_feature(X, y)
@@ -59,43 +77,52 @@ def look_for_sets(
     owner = np.empty(problem.D, dtype=np.intp)
     owner[sets] = np.arange(problem.L)[:, None]
     A = np.where(same_set(owner), STRENGTH, 0.0)
-    return Found(sets, w, A)
+    return RecoveredSets(sets, w, A)
 
 
 def find_feature(X: np.ndarray, y: np.ndarray) -> Array:
-    r"""Return the unit vector (d,) that the patches share, with the sign that agrees with y.
+    """Return the unit vector (d,) common to the patches, with the sign that agrees with the labels.
 
-    From the mean of ``y X_j`` on, which holds :math:`C w^*` per sample, patches are weighted by
-    the sign of their part along the current vector where that exceeds 1/2. Only then is the sign
-    of the vector chosen: by the majority of all features against the labels.
+    The first estimate is the mean of ``y X_j``, which contains :math:`C w^*` per sample. Then
+    patches are weighted by the sign of their component along the current vector if that exceeds
+    1/2. The sign of the vector is chosen last, by the majority of all features against the labels.
     """
     w = np.einsum("n,njk->k", y, X)
     w = w / np.linalg.norm(w)
     for _ in range(_ROUNDS):
         along = X @ w
-        held = np.where(np.abs(along) > _HALF, np.sign(along), 0.0)
-        if not held.any():
+        carried = np.where(np.abs(along) > _HALF, np.sign(along), 0.0)
+        if not carried.any():
             break
-        w = np.einsum("nj,njk->k", held, X)
+        w = np.einsum("nj,njk->k", carried, X)
         w = w / np.linalg.norm(w)
     along = X @ w
-    held = np.where(np.abs(along) > _HALF, np.sign(along), 0.0) * y[:, None]
-    return np.asarray(-w if held.sum() < 0.0 else w, dtype=float)
+    carried = np.where(np.abs(along) > _HALF, np.sign(along), 0.0) * y[:, None]
+    return np.asarray(-w if carried.sum() < 0.0 else w, dtype=float)
 
 
 def find_sets(agree: NDArray[np.bool_], C: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return a partition (L, C) of the patches that explains which agree with the label, (N, D).
+    """Return a partition (L, C) of the patches that explains coincidences with the label.
 
-    Of ``n`` agreeing patches two belong to the signal set with probability ``C(C-1)/(n(n-1))``, all
-    pairs being alike: the weight of their coincidence. Greedy: the pair of largest total weight is
-    extended, patch by patch, by the one most coincident with all chosen so far (weight ``1/n`` of
-    the patches left). Its samples are then explained and count no more. The patches are shuffled
-    first, so that ties do not favour neighbours.
+    Two of ``n`` agreeing patches belong to the signal set with probability ``C(C-1)/(n(n-1))``, the
+    same for all pairs: this is the weight of their coincidence. The algorithm is greedy: the pair
+    of largest total weight is extended, patch by patch, by the patch most coincident with all
+    chosen ones (weight ``1/n`` of the remaining patches). The samples of a complete set are then
+    removed. The patches are shuffled first, so that ties do not favour neighbouring patches.
+
+    Parameters
+    ----------
+    agree
+        Which patches agree with the label, (N, D).
+    C
+        Size of a set.
+    rng
+        Random generator.
 
     Raises
     ------
     ParameterError
-        Unless ``agree`` is a table whose D columns C divides.
+        If ``agree`` is not a matrix, or if C does not divide D.
     """
     agree = np.asarray(agree, dtype=bool)
     if agree.ndim != 2:
@@ -112,7 +139,7 @@ def find_sets(agree: NDArray[np.bool_], C: int, rng: np.random.Generator) -> NDA
         size = here.sum(axis=1)
         counts = unexplained & (size >= C)
         weight = np.where(counts, 1.0 / np.maximum(size * (size - 1.0), 1.0), 0.0)
-        pairs = (here * (weight + _FAINT)[:, None]).T @ here
+        pairs = (here * (weight + _TIE_WEIGHT)[:, None]).T @ here
         np.fill_diagonal(pairs, -np.inf)
         chosen = list(divmod(int(np.argmax(pairs)), order.size))
         while len(chosen) < C:

@@ -1,24 +1,25 @@
-r"""What any classifier can do on Assumption 1 that has met only some of the sets (Theorem 5.2).
+r"""Smallest error of a classifier that knows some of the sets on Assumption 1 (Theorem 5.2).
 
-*Without knowledge of the sets* means: the partition is as good as uniformly random for the learner.
-Tell such a learner w*, and of each of its N samples which set was the signal set. It then knows
-the ``m`` sets that were a signal at least once, and of the ``U = C (L - m)`` other patches nothing
-but that all their partitions are equally likely: coefficients outside a signal set do not depend on
-the partition. Given coefficients ``s`` of w*, with ``a_+`` (``a_-``) known sets of +1 (-1) alone
-and ``n_+`` (``n_-``) unknown patches with +1 (-1), each of the ``L - m`` unknown sets is one of +1
-alone with probability :math:`\binom{n_+}C/\binom UC`. Hence
+*Without knowledge of the sets* means that the partition is uniformly random for the learner.
+Suppose that the learner is given w*, and the signal set of each of its N samples. It then knows the
+``m`` sets that were a signal at least once. All partitions of the ``U = C (L - m)`` other patches
+are equally likely, because coefficients outside a signal set do not depend on the partition. Given
+coefficients ``s`` of w*, with ``a_+`` (``a_-``) known sets of only +1 (-1) and ``n_+`` (``n_-``)
+unknown patches with +1 (-1), each of the ``L - m`` unknown sets has only +1 with probability
+:math:`\binom{n_+}C/\binom UC`. Hence
 
 .. math:: \frac{P[s\mid y=+1]}{P[s\mid y=-1]} = \frac{a_+ + g(n_+)}{a_- + g(n_-)},\qquad
    g(n) = (L-m)\binom nC\Big/\binom UC,
 
 and the sign of :math:`T = a_+ - a_- + g(n_+) - g(n_-)` is the Bayes rule. Its error `bayes_error`,
 averaged over ``m``, is a lower bound for the error of *any* learner from N samples (`least_error`),
-averaged over partitions: what was told can be ignored, and the noise tells nothing. With ``m = 0``
-it is the majority of the features: the uniform linear model is the best of all rules then.
+averaged over partitions, because additional information can be ignored and the noise is
+independent. For ``m = 0`` the rule is the majority of the features: then the uniform linear model
+is the best of all rules.
 
-``m`` follows the coupon collector: ``E[m] = L (1 - (1 - 1/L)^N)``, and every set has been met after
+``m`` follows the coupon collector: ``E[m] = L (1 - (1 - 1/L)^N)``, and every set was a signal after
 ``L (1 + 1/2 + ... + 1/L)``, about ``L log L``, samples on average. A fixed error below the linear
-rule's needs a fixed share of the sets, hence N of order ``L = D/C``: the power of D is one.
+rule's needs a fixed fraction of the sets, hence N of order ``L = D/C``: the power of D is one.
 """
 
 import math
@@ -35,28 +36,41 @@ from dynamics.positional.random_sets import sum_of_signs
 
 Array = NDArray[np.float64]
 
-#: Probability of the counts of features left out.
+#: Probability of the counts of features that are left out.
 _TAIL = 1e-18
 _LARGEST = 2**62
 
 
 class BayesError(NamedTuple):
-    """``P[y T < 0]`` and ``P[T = 0]`` of the best rule that knows some of the sets."""
+    """Error of the best rule that knows some of the sets.
+
+    Attributes
+    ----------
+    wrong, ties
+        ``P[y T < 0]`` and ``P[T = 0]``.
+    """
 
     wrong: float
     ties: float
 
     @property
     def coin(self) -> float:
-        """Error with ties decided by a coin: the least of any rule."""
+        """Error with ties decided by a coin: the smallest error of any rule."""
         return self.wrong + 0.5 * self.ties
 
 
 def bayes_error(problem: Problem, known: int) -> BayesError:
-    """Return the least error of a rule that knows w* and ``known`` of the L sets.
+    """Return the smallest error of a rule that knows w* and ``known`` of the L sets.
 
-    Exact up to rounding and a probability of 1e-17: the counts of features among the unknown
-    patches are multinomial, independent of the known sets, and T is compared in integers.
+    It is exact up to rounding and a probability of 1e-17: the counts of features among the unknown
+    patches are multinomial and independent of the known sets, and T is compared in integers.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    known
+        Number of known sets.
 
     Raises
     ------
@@ -79,7 +93,7 @@ def bayes_error(problem: Problem, known: int) -> BayesError:
 def _signs(
     problem: Problem, known: int, random: int, whole: int, free: int, given: int
 ) -> tuple[float, float]:
-    """Return ``P[T < 0]`` and ``P[T = 0]`` at y = +1, given where the signal set is.
+    """Return ``P[T < 0]`` and ``P[T = 0]`` at y = +1 for one case of the signal set.
 
     ``random`` known sets and ``free`` unknown patches are random; the signal adds ``whole`` known
     sets and ``given`` unknown patches of +1.
@@ -113,8 +127,8 @@ def _signs(
     return wrong, ties
 
 
-def met_sets(L: int, N: int) -> Array:
-    """Return the law (L + 1,) of the number of different sets among N uniform draws."""
+def known_sets_law(L: int, N: int) -> Array:
+    """Return the probabilities (L + 1,) of the number of different sets in N uniform samples."""
     law = np.eye(1, L + 1)[0]
     for _ in range(N):
         law = _draw(law)
@@ -122,6 +136,7 @@ def met_sets(L: int, N: int) -> Array:
 
 
 def _draw(law: Array) -> Array:
+    """Return the probabilities of the number of known sets after one more sample."""
     L = law.size - 1
     m = np.arange(L + 1)
     new = law * (L - m) / L
@@ -129,22 +144,22 @@ def _draw(law: Array) -> Array:
 
 
 def coupon_collector(L: int) -> float:
-    """Return the mean number of draws until each of L sets has been drawn, ``L H_L``."""
+    """Return the mean number of samples until each of L sets has occurred, ``L H_L``."""
     return float(L * (1.0 / np.arange(1, L + 1)).sum())
 
 
 def least_error(problem: Problem, N: int) -> float:
-    """Return a lower bound of the mean error of any learner from N samples (see above)."""
-    return float(met_sets(problem.L, integer("N", N, 0)) @ _errors(problem))
+    """Return a lower bound of the mean error of any learner from N samples."""
+    return float(known_sets_law(problem.L, integer("N", N, 0)) @ _errors(problem))
 
 
 def least_samples(problem: Problem, threshold: float) -> int:
-    """Return the smallest N at which `least_error` is at most ``threshold``.
+    """Return the smallest N for which `least_error` is at most ``threshold``.
 
     Raises
     ------
     ParameterError
-        Unless ``threshold`` is above the error that is left when all sets are known.
+        If ``threshold`` is not above the error with all sets known.
     """
     errors = _errors(problem)
     require(

@@ -1,8 +1,9 @@
-r"""Exact laws of what a rule sees when it depends on the data through the sums of the sets alone.
+"""Exact distributions of statistics that depend on the data through the sums of the sets alone.
 
 Let ``n_l`` be the sum over set ``l`` of the coefficients ``s_j`` of w* (Assumption 1). The signal
 set has ``n = y C``; the others are independent. Statistics that add up over the sets, such as the
-labelling function or the output of block attention, have a joint law that is a convolution power.
+labelling function or the output of block attention, have a joint distribution that is a convolution
+power.
 """
 
 from typing import NamedTuple
@@ -18,7 +19,17 @@ _MAX_ATOMS = 30_000_000
 
 
 class Law(NamedTuple):
-    """Atoms ``values`` (m, k), their ``probability`` (m,), and the mass that was ``dropped``."""
+    """Discrete distribution.
+
+    Attributes
+    ----------
+    values
+        Atoms, (m, k).
+    probability
+        Their probabilities, (m,).
+    dropped
+        Total probability of the atoms left out.
+    """
 
     values: NDArray[np.int64]
     probability: Array
@@ -26,7 +37,7 @@ class Law(NamedTuple):
 
 
 def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
-    """Return the joint law of integer statistics summed over ``count`` independent units.
+    """Return the joint distribution of integer statistics summed over independent units.
 
     Parameters
     ----------
@@ -34,11 +45,13 @@ def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
         Probabilities (m,) of the types of one unit (a set, or a pair of sets).
     statistics
         Integers (m, k): the statistics of each type.
+    count
+        Number of units.
 
     Raises
     ------
     ParameterError
-        If the sums take so many values that the law does not fit.
+        If the sums take too many values.
     """
     steps = np.asarray(statistics, dtype=np.int64)
     reach = count * np.abs(steps).max(axis=0) + 1.0
@@ -46,8 +59,8 @@ def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
     if base[-1] * (2.0 * reach[-1] + 1.0) > 2.0**62:
         raise ParameterError(f"sums of {count} sets up to {reach.max():g} overflow an exact law")
     radix = base.astype(np.int64)
-    codes, place = np.unique(steps @ radix, return_inverse=True)
-    law = np.bincount(place.ravel(), weights=np.asarray(single, dtype=float))
+    codes, index = np.unique(steps @ radix, return_inverse=True)
+    law = np.bincount(index.ravel(), weights=np.asarray(single, dtype=float))
     keys: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
     mass: Array = np.ones(1)
     dropped = 0.0
@@ -56,19 +69,19 @@ def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
             raise ParameterError(
                 f"an exact law of {count} sets has too many values: more than {_MAX_ATOMS}"
             )
-        keys, place = np.unique((keys[:, None] + codes).ravel(), return_inverse=True)
-        mass = np.asarray(np.bincount(place.ravel(), weights=np.outer(mass, law).ravel()), float)
+        keys, index = np.unique((keys[:, None] + codes).ravel(), return_inverse=True)
+        mass = np.asarray(np.bincount(index.ravel(), weights=np.outer(mass, law).ravel()), float)
         order = np.argsort(mass)
         rare = order[: int(np.searchsorted(np.cumsum(mass[order]), TRIM))]
         dropped += float(mass[rare].sum())
-        keep = np.ones(keys.size, dtype=bool)
-        keep[rare] = False
-        keys, mass = keys[keep], mass[keep]
+        frequent = np.ones(keys.size, dtype=bool)
+        frequent[rare] = False
+        keys, mass = keys[frequent], mass[frequent]
     return Law(_decode(keys, radix), mass, dropped)
 
 
 def _decode(keys: NDArray[np.int64], base: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the integers behind mixed-radix keys with balanced digits."""
+    """Return the integers encoded by mixed-radix keys with balanced digits."""
     values = np.empty((keys.size, base.size), dtype=np.int64)
     rest = keys.copy()
     for k in reversed(range(base.size)):

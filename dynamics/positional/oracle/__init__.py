@@ -1,1 +1,1 @@
-"""The full D x D model with exact expectation: what the reduction is checked against."""
+"""Oracle: the full D x D model with exact expectation."""

@@ -1,1 +1,1 @@
-"""The population expectation: enumeration, Fourier integrals, sampling, and who chooses."""
+"""The population expectation by enumeration, Fourier integrals or sampling."""

@@ -234,7 +234,7 @@ class Population(Risk):
         return states * SECONDS_PER_STATE
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments without the table of states: trajectories contain the population."""
+        """Pickle the arguments and the attributes, without the table of states."""
         samples, *rest = self._limits
         sampled = isinstance(self.expectation, Sampling)
         count = self.expectation.samples if sampled else samples

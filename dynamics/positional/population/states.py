@@ -158,8 +158,8 @@ def sample_states(
 
 def _parts(samples: int, laws: int) -> list[int]:
     """Return the numbers of images that follow the data distribution and each proposal."""
-    each = samples // (2 * laws) if laws else 0
-    return [samples - laws * each, *[each] * laws]
+    size = samples // (2 * laws) if laws else 0
+    return [samples - laws * size, *[size] * laws]
 
 
 def select_states(states: StateTable, mask: np.ndarray) -> StateTable:

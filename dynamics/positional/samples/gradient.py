@@ -15,7 +15,7 @@ from dynamics.core.arrays import real_array
 from dynamics.core.checks import integer
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import check_data
-from dynamics.positional.samples.kernels import (
+from dynamics.positional.samples.sample_sums import (
     descend_at_fixed_scores,
     sums_at_fixed_scores,
     sums_at_fixed_value,

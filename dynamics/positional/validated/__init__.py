@@ -1,1 +1,1 @@
-"""The velocity of the reduced dynamics in balls: Taylor series, Jacobian, and what is neglected."""
+"""Certified velocity of the reduced dynamics: Taylor series, Jacobian and truncation in balls."""

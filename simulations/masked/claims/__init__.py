@@ -1,4 +1,4 @@
-"""Claims of Huang, Wen, Chi, Liang (2024), one module each; light."""
+"""Claims of Huang, Wen, Chi, Liang (2024), one module each, imported when they are used."""
 
 from simulations.reproduction.claim import Paper
 

@@ -13,8 +13,8 @@ from simulations.masked import runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
-#: Speed of Phi_n at its peak over that at the switch ("rapid") and at the end ("decelerates"), and
-#: over every other speed ("small"): half an order of magnitude, as in `huang-two-phases`.
+#: Smallest ratio of the speed of Phi_n at its peak to its speed at the switch ("rapid") and at the
+#: end ("decelerates"), and to all other speeds ("small"), as in `huang-two-phases`.
 LEAD = 3.0
 #: Attention "of constant order" at the peak.
 CONSTANT = 0.1
@@ -26,7 +26,7 @@ REGIMES = (runs.WIDE_GAP, runs.NARROW_GAP, runs.NEGATIVE_GAP, runs.IN_GLOBAL)
 
 
 def measure(context: Context) -> Measurement:
-    """Follow the speed of the target correlation from the switch until p has learned."""
+    """Measure the speed of the target correlation from the switch until p has learned."""
     sizes = context.choose(quick=QUICK_SIZES, full=SIZES)
     cases = [(regime, P) for regime in REGIMES for P in sizes]
     table = TABLE.frame(
@@ -59,9 +59,10 @@ def stages(problem: MaskedProblem) -> dict[str, float]:
 
 
 def second_phase(problem: MaskedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the speed of Phi_n, its ratio to the fastest other one, and a_n at the records.
+    """Return the speed of Phi_n, its ratio to the fastest other one, and a_n, (n,) each.
 
-    From the switch (time 0 without one) until p has learned; positions are averaged over areas.
+    The records are from the switch (time 0 without one) until p has learned. Position correlations
+    are averaged over areas.
     """
     events, run, speeds = runs.events(problem), runs.flow(problem), runs.speeds(problem)
     start = events.switch.time if events.phases == 2 else 0.0
@@ -117,11 +118,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     panels = figure.subplots(1, 2)
     artists = {}
     for number, name in enumerate(data["regime"].values.tolist()):
-        one = data.sel(regime=name)
-        label = ", ".join(rf"$\{part}$" if "=" in part else part for part in name.split(", "))
+        part = data.sel(regime=name)
+        label = ", ".join(rf"$\{text}$" if "=" in text else text for text in name.split(", "))
         for ax, quantity in zip(panels, ("speed", "lead")):
             artists[name] = ax.plot(
-                one["attention"], one[quantity], label=label, **PROBLEM_STYLES[number]
+                part["attention"], part[quantity], label=label, **PROBLEM_STYLES[number]
             )[0]
     for ax in panels:
         ax.set(xscale="log", yscale="log", xlabel="attention $a_n$")
@@ -165,8 +166,8 @@ CLAIM = Claim(
     place="Section 5.3, Appendices C.3 and C.4",
     statement=(
         "Phase II has two stages. Rapid growth: the growth of Phi_{p->v_n} increases the attention "
-        "to p's own area, and so its own gradient. Convergence: once that attention is of constant "
-        "order, the growth decelerates. All other correlations have small gradients."
+        "to p's own area, and thereby its own gradient. Convergence: once this attention is of "
+        "constant order, the growth decelerates. All other correlations have small gradients."
     ),
     method=(
         "The speed of Phi_n, its ratio to the fastest other correlation (positions averaged over "
@@ -174,13 +175,13 @@ CLAIM = Claim(
         "until (1 - a_n)^2 is 1e-4."
     ),
     criterion=(
-        "For local patches with a positive gap (two exponents at each P): the speed must rise from "
-        "the switch to a peak, by a factor of at least 3, and then fall by at least 3, with no "
-        "turn in between (1e-6 is rounding); the attention at the peak must be at least 0.1 at "
-        "every P ('constant order'); from the peak on Phi_n must be at least 3 times as fast as "
-        "any other correlation ('small', read as in huang-two-phases). At the switch itself the "
-        "ratio is 1 by definition. The text is qualitative: less is a finding. Other patches are "
-        "shown and decide nothing."
+        "For local patches with a positive gap (two exponents at each P), the speed must rise from "
+        "the switch to a peak, by a factor of at least 3, and then fall by at least 3, each "
+        "monotonically (1e-6 is rounding). The attention at the peak must be at least 0.1 at every "
+        "P ('constant order'). From the peak on Phi_n must be at least 3 times as fast as any "
+        "other correlation ('small', as in huang-two-phases). At the switch itself the ratio is 1 "
+        "by definition. The text is qualitative: a violation is a finding. Other patches do not "
+        "decide."
     ),
     quick_note="two sizes instead of three",
     assumptions="the mean-field limit, whose error is estimated along the run",

@@ -1,4 +1,4 @@
-"""Huang et al., Lemma 5.1: how the feature-position correlations move."""
+"""Huang et al., Lemma 5.1: dynamics of the feature-position correlations."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -7,7 +7,6 @@ from typing import Any
 from dynamics.masked import MaskedProblem
 from simulations.figures import report_figure
 from simulations.masked import runs
-from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
 from simulations.reproduction import proofs
@@ -18,14 +17,14 @@ from symbolic.masked import lemma_5_1
 
 #: Rounding of sums over 70 masks is 1e-15; a wrong factor gives 1e-3 or more.
 TOLERANCE = 1e-13
-#: Relative speed above which Phi_1 is said to rise: rounding of a state at rest is far below.
+#: Relative speed above which Phi_1 rises, far above the rounding of a state at rest.
 RISE = 1e-9
-#: Random states and random problems are drawn with so many seeds.
+#: Seeds of random states and of random problems.
 SEEDS = 5
 
 
 def measure(context: Context) -> Measurement:
-    """Decide the identities exactly, compare with the oracle, look at the signs along flows."""
+    """Decide the identities exactly, compare with the oracle, and measure signs along flows."""
     identities = proofs.decisions(lemma_5_1.prove_all(quick=context.quick))
     context.progress(0.3)
     compared = runs.agreements(1 if context.quick else 4, context.seed, SEEDS)
@@ -61,36 +60,36 @@ def measure(context: Context) -> Measurement:
 
 
 def at_random(each: int, root: int) -> dict[str, float]:
-    """Return the worst signs over random problems of each seed, and those of the control."""
+    """Return the extreme speeds over ``each`` random problems per seed, and over the control."""
 
     def problems(largest_first: bool) -> list[MaskedProblem]:
         seeds = seeds_of(root, SEEDS)
         return [p for seed in seeds for p in runs.random_problems(each, seed, largest_first)]
 
-    courses = [runs.speeds(problem) for problem in problems(True)]
-    others = [greatest_global_speed(runs.speeds(problem)) for problem in problems(False)]
+    speeds = [runs.speeds(problem) for problem in problems(True)]
+    control = [greatest_global_speed(runs.speeds(problem)) for problem in problems(False)]
     return {
-        "problems": len(courses),
-        "own_speed": min(map(least_own_speed, courses)),
-        "rise_random": max(map(greatest_global_speed, courses)),
-        "control": sum(rise > RISE for rise in others),
+        "problems": len(speeds),
+        "own_speed": min(map(least_own_speed, speeds)),
+        "rise_random": max(map(greatest_global_speed, speeds)),
+        "control": sum(rise > RISE for rise in control),
     }
 
 
-def least_own_speed(course: Speeds) -> float:
+def least_own_speed(speeds: Speeds) -> float:
     """Return the least dPhi_n/dt along a run, relative to the greatest |dPhi_n/dt|."""
-    speed = course.features[:, course.own]
+    speed = speeds.features[:, speeds.own]
     return _relative(float(speed.min()), float(abs(speed).max()))
 
 
-def greatest_global_speed(course: Speeds) -> float:
+def greatest_global_speed(speeds: Speeds) -> float:
     """Return the greatest dPhi_1/dt along a run, relative to the greatest |dPhi_1/dt|."""
-    speed = course.features[:, course.first]
+    speed = speeds.features[:, speeds.first]
     return _relative(float(speed.max()), float(abs(speed).max()))
 
 
 def _relative(value: float, scale: float) -> float:
-    """Return a ratio, 0 where nothing moves (p alone in its area)."""
+    """Return a ratio, or 0 for the scale 0 (p alone in its area)."""
     return value / scale if scale > 0.0 else 0.0
 
 
@@ -104,16 +103,16 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     }
 
 
-def _figure(courses: dict[str, Speeds]) -> Figure:
+def _figure(speeds: dict[str, Speeds]) -> Figure:
     return report_figure(
         "masked-feature-speeds",
         "Lemma 5.1: speeds of the feature-position correlations",
         "Speeds along the gradient flow at P = 10^6, z = 1, mask ratio 0.5 (mean-field counts): "
         "p's own area (solid, positive throughout), the global area (dashed, negative throughout) "
         "and the fastest of the others (dotted, absolute value). Left: information gap 0.6, the "
-        "global correlation moves a thousand times faster at first. Right: gap -0.2.",
+        "global correlation initially moves a thousand times faster. Right: gap -0.2.",
         masked_speeds.draw_features,
-        masked_speeds_data.gather(courses),
+        runs.speed_dataset(speeds),
         (7.4, 3.5),
     )
 
@@ -149,7 +148,7 @@ RANDOM = Table(
         "rise_random": Column(
             "greatest dPhi_1/dt over the largest |dPhi_1/dt|, worst problem", rtol=1e-2
         ),
-        "control": Column("as many whose first area is the smallest: Phi_1 rises in"),
+        "control": Column("control problems (smallest area first) in which Phi_1 rises"),
     },
     strict=_NEVER_FALLS,
     predicates={"Phi_1 of a local patch never rises": lambda t: t.rise_random <= RISE},
@@ -159,8 +158,9 @@ CLAIM = Claim(
     id="huang-lemma-5.1",
     place="Lemma 5.1 (Section 5.1, Appendix A.1.1)",
     statement=(
-        "The feature-position correlation of p's own area moves by alpha_{p->v_n} >= 0; that of "
-        "the global area, for p in a local one, decreases monotonically; others have either sign."
+        "The feature-position correlation of p's own area has the speed alpha_{p->v_n} >= 0. If p "
+        "is in a local area, the correlation of the global area decreases monotonically; others "
+        "may have either sign."
     ),
     method=(
         "Exact identities between the raw loss of small models (all masks, clusters and patches) "
@@ -169,10 +169,10 @@ CLAIM = Claim(
     ),
     criterion=(
         "The form is exact: every identity must hold, for all sizes and at small ones, and the d "
-        "x d gradient agree to rounding (1e-13, sums over 70 masks). The signs are the lemma's: "
-        "dPhi_n/dt is nowhere negative, and the Phi_1 of a local patch nowhere rises by more than "
-        "rounding (1e-9 of its greatest speed); if it does, that is a finding, as the lemma "
-        "assumes large P. States and problems are drawn with five seeds, and one that fails "
+        "x d gradient must agree to rounding (1e-13, sums over 70 masks). The signs are those of "
+        "the lemma: dPhi_n/dt is never negative, and Phi_1 of a local patch never rises by more "
+        "than rounding (1e-9 of its greatest speed); if it does, that is a finding, as the lemma "
+        "assumes large P. States and problems are sampled with five seeds, and a single failure "
         "decides."
     ),
     tables={

@@ -1,4 +1,4 @@
-"""Huang et al., Lemma 5.2: how the position-position correlations move."""
+"""Huang et al., Lemma 5.2: dynamics of the position-position correlations."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,7 +8,6 @@ import numpy as np
 
 from simulations.figures import report_figure
 from simulations.masked import runs
-from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
 from simulations.reproduction import proofs
@@ -18,12 +17,12 @@ from symbolic.masked import lemma_5_2
 
 #: Rounding of sums over 70 masks is 1e-15; a wrong factor gives 1e-3 or more.
 TOLERANCE = 1e-13
-#: Random states are drawn with so many seeds.
+#: Seeds of random states.
 SEEDS = 5
 
 
 def measure(context: Context) -> Measurement:
-    """Decide the identities exactly, compare with the oracle, compare speeds along flows."""
+    """Decide the identities exactly, compare with the oracle, and measure speeds along flows."""
     identities = proofs.decisions(lemma_5_2.prove_all(quick=context.quick))
     compared = runs.agreements(1 if context.quick else 4, context.seed, SEEDS)
     context.progress(0.4)
@@ -52,10 +51,10 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def greatest_share(course: Speeds) -> float:
-    """Return the greatest |projected PP speed| of an area over the fastest FP speed then."""
-    fastest = np.abs(course.features).max(axis=1)
-    return float((np.nanmax(np.abs(course.positions), axis=1) / fastest).max())
+def greatest_share(speeds: Speeds) -> float:
+    """Return the greatest ratio of a projected PP speed to the fastest FP speed at a time."""
+    fastest = np.abs(speeds.features).max(axis=1)
+    return float((np.nanmax(np.abs(speeds.positions), axis=1) / fastest).max())
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
@@ -66,7 +65,7 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     }
 
 
-def _figure(courses: dict[str, Speeds]) -> Figure:
+def _figure(speeds: dict[str, Speeds]) -> Figure:
     return report_figure(
         "masked-position-speeds",
         "Lemma 5.2: position-position correlations move slowly",
@@ -74,7 +73,7 @@ def _figure(courses: dict[str, Speeds]) -> Figure:
         "feature-position correlation (dashed) against the fastest position-position correlation, "
         "projected on areas (dotted); gradient flow at P = 10^6, z = 1, mask ratio 0.5.",
         masked_speeds.draw_positions,
-        masked_speeds_data.gather(courses),
+        runs.speed_dataset(speeds),
         (7.4, 3.5),
     )
 
@@ -102,8 +101,8 @@ CLAIM = Claim(
     id="huang-lemma-5.2",
     place="Lemma 5.2 (Section 5.1, Appendix A.1.1)",
     statement=(
-        "The position-position correlations move by beta_{p->q}, for masked keys as for unmasked "
-        "ones; projected on an area their gradient is smaller in magnitude than that of the "
+        "The position-position correlations have the speed beta_{p->q}, for masked and unmasked "
+        "keys; projected on an area their gradient is smaller in magnitude than that of the "
         "feature-position correlation."
     ),
     method=(
@@ -113,10 +112,10 @@ CLAIM = Claim(
     ),
     criterion=(
         "The form is exact: every identity must hold, for all sizes and at small ones, the d x d "
-        "gradient agree to rounding (1e-13, sums over 70 masks; states drawn with five seeds), "
-        "and Upsilon sum to 0 over q within the noise of the run. The projected gradient must be "
-        "smaller than the fastest FP gradient at every record of every flow; where it is not, "
-        "that is a finding."
+        "gradient must agree to rounding (1e-13, sums over 70 masks; states sampled with five "
+        "seeds), and Upsilon must sum to 0 over q within the error of the run. The projected "
+        "gradient must be smaller than the fastest FP gradient at every record of every flow; "
+        "otherwise the claim is a finding."
     ),
     tables={"identities": proofs.layout(), "oracle": ORACLE, "flows": FLOWS},
     measure=measure,

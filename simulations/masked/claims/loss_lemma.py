@@ -16,7 +16,7 @@ from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Scales of random correlations; with the last ones attention is nearly one-hot.
 SCALES = (0.3, 1.0, 3.0, 10.0)
-#: Correlation with p's own areas, and minus that with all others, at which the floor is reached.
+#: Correlation with p's own areas, and minus the correlation with all others, at the floor.
 ALIGNED = 40.0
 #: Rounding of the two ways to compute a loss, relative to z^2.
 ROUNDING = 1e-12
@@ -41,7 +41,7 @@ def measure(context: Context) -> Measurement:
 
 
 def at_random(problem: MaskedProblem, scale: float, seed: tuple[int, ...]) -> dict[str, float]:
-    """Return losses over z^2 at one random row e_p^T Q, the other rows of Q dense and random."""
+    """Return losses over z^2 at a random Q."""
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     model, population = FullMaskedModel(problem), runs.population(problem)
     state = scale * rng.normal(size=len(problem.order_parameters))
@@ -81,11 +81,11 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 def _figure(table: Any) -> Figure:
     return report_figure(
         "masked-loss-lemma",
-        "The loss above its floor is that of the attention",
+        "Bounds of the loss above its floor by the attention",
         "Raw loss of the query patch above its floor at random correlations of four scales "
         "(colours) in random problems of 5 to 10 patches, as a share of its upper bound E[(1 - "
-        "a_n)^2] + floor. Across: the share of E[(1 - a_n)^2] (masks that do not hide p's whole "
-        "area) in that bound. Lines: the upper bound, and the lower one, half of E[(1 - a_n)^2].",
+        "a_n)^2] + floor. Abscissa: share of E[(1 - a_n)^2] (masks that do not hide p's whole "
+        "area) in this bound. Lines: the upper bound, and the lower one, half of E[(1 - a_n)^2].",
         draw,
         xarray.Dataset.from_dataframe(table.reset_index()),
         (5.6, 4.0),
@@ -97,11 +97,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the loss above its floor between its two bounds."""
     ax = figure.subplots()
     artists = {}
-    for number, (scale, some) in enumerate(data.to_dataframe().groupby("scale")):
-        upper = some.shortfall + some.floor
+    for number, (scale, rows) in enumerate(data.to_dataframe().groupby("scale")):
+        upper = rows.shortfall + rows.floor
         artists[str(scale)] = ax.plot(
-            some.shortfall / upper,
-            (some.raw - some.floor) / upper,
+            rows.shortfall / upper,
+            (rows.raw - rows.floor) / upper,
             "o",
             markersize=4,
             color=PROBLEM_STYLES[number]["color"],
@@ -147,21 +147,21 @@ CLAIM = Claim(
         "the other masks (A.10)."
     ),
     method=(
-        "The raw loss of the d x d oracle, all masks enumerated, against the loss from the "
-        "attention, the floor and both bounds, at random correlations of four scales in random "
-        "problems of 5 to 10 patches and one or two clusters with a fixed z; and the loss where "
-        "p attends to its own areas alone."
+        "The raw loss of the d x d oracle, with all masks enumerated, is compared with the loss "
+        "from the attention, the floor and both bounds, at random correlations of four scales in "
+        "random problems of 5 to 10 patches and one or two clusters with a fixed z. The loss is "
+        "also measured where p attends to its own areas alone."
     ),
     criterion=(
-        "Exact for every Q, so all of it may be missed by rounding only (1e-12 z^2). The constants "
-        "of A.10 are missing from the text; derived here for a fixed z: as sum_{m != n} "
-        "a_m^2 <= (1 - a_n)^2, the loss above the floor lies between z^2/2 and z^2 times E[1{p "
+        "The statements are exact for every Q, so that only rounding is allowed (1e-12 z^2). The "
+        "constants of A.10 are missing from the text and derived here for a fixed z: as sum_{m != "
+        "n} a_m^2 <= (1 - a_n)^2, the loss above the floor lies between z^2/2 and z^2 times E[1{p "
         "masked, area not hidden} (1 - a_n)^2], and masks that hide the area add at most the floor "
-        "once more. Anything else: fails."
+        "once more. Any violation fails."
     ),
     amended=(
-        "That the floor is approached was first tried with Phi_n alone large: masks that hide the "
-        "area then leave attention on other areas. All other Phi are now as negative."
+        "At first the floor was approached with a large Phi_n alone; masks that hide the area then "
+        "leave attention on other areas. Now all other Phi are equally negative."
     ),
     quick_note="12 random problems instead of 60",
     assumptions="the d x d oracle, which shares no code with the reduced loss",

@@ -1,4 +1,4 @@
-"""Huang et al., Section 3.1: positional attention alone cannot do what FP attention does."""
+"""Huang et al., Section 3.1: positional attention alone is insufficient."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +9,8 @@ import xarray
 from dynamics.masked import MaskedProblem, MaskedTrajectory
 from dynamics.masked.best_positional_attention import best, quadratic
 from simulations.figures import report_figure
+from simulations.figures.style import COLOURS, REFERENCE, TIME, panel_letters, styled
 from simulations.masked import runs
-from simulations.masked.figures import positional as masked_positional
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import mean_of
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -19,12 +19,12 @@ from simulations.seeds import seed_at, seeds_of
 #: Duality gap of the best positional attention, relative to its loss.
 GAP = 1e-6
 HORIZON = 1e5
-#: Areas of the random partitions whose number is varied.
+#: Sizes of the areas of random partitions.
 SIZES = (12, 6, 6, 6, 6)
 
 
 def measure(context: Context) -> Measurement:
-    """Optimise positional attention, and train positions alone, features alone, and both."""
+    """Optimize positional attention, and train positions alone, features alone, and both."""
     seeds = seeds_of(context.seed, 2 if context.quick else 5)
     problems = [runs.ONE_CLUSTER, *(shuffled((6, 3, 3), 2, seed) for seed in seeds), runs.GRID]
     if not context.quick:
@@ -63,7 +63,7 @@ def trained(problem: MaskedProblem) -> dict[str, MaskedTrajectory]:
 
 
 def compare(problem: MaskedProblem) -> dict[str, float]:
-    """Return the losses of one problem."""
+    """Return the losses of one problem: optimal, and after training."""
     flows, optimum = trained(problem), best(problem)
     assert problem.partitions is not None
     losses = {moving: float(run.loss[-1]) for moving, run in flows.items()}
@@ -81,26 +81,27 @@ def compare(problem: MaskedProblem) -> dict[str, float]:
 
 
 def shuffled(sizes: tuple[int, ...], K: int, seed: int) -> MaskedProblem:
-    """Return K random partitions with areas of these sizes, p in one of the same size in each.
+    """Return a problem with K random partitions, in which p has different areas of the same size.
 
-    p's areas differ; the first partition is contiguous and p its last patch.
+    The first partition is contiguous and p its last patch.
     """
     for draw in range(10**4):
         problem = MaskedProblem.from_sizes(
             *[sizes] * K, seed=seed_at(seed, draw), query=sum(sizes) - 1
         )
         assert problem.partitions is not None
-        own = [next(area for area in areas if problem.patch in area)
-               for areas in problem.partitions]  # fmt: skip
+        own = [
+            next(area for area in areas if problem.patch in area) for areas in problem.partitions
+        ]
         if {len(area) for area in own} == {sizes[-1]} and len(set(own)) == K:
             return problem
     raise RuntimeError(f"no {K} different partitions of sizes {sizes} found")
 
 
 def equal_sizes(seeds: int, root: int) -> list[dict[str, Any]]:
-    """Return one partition against two with p alone, a quarter and half of the patches masked.
+    """Compare one partition with two, with p alone, a quarter and half of the patches masked.
 
-    With one partition the least loss found, with two a lower bound for each second partition.
+    The rows contain the smallest loss with one partition, and lower bounds with two.
     """
     partitions = [shuffled(SIZES, 2, seed) for seed in seeds_of(root, seeds)]
     common = np.array([_common(problem) for problem in partitions])
@@ -108,14 +109,14 @@ def equal_sizes(seeds: int, root: int) -> list[dict[str, Any]]:
     for ratio in (1.0 / sum(SIZES), 0.25, 0.5):
         two = [problem.replace(mask_ratio=ratio) for problem in partitions]
         assert two[0].partitions is not None
-        one = two[0].replace(partitions=two[0].partitions[:1], K=1)
-        removable = quadratic(one).at_start - one.floor
-        single = (best(one).loss - one.floor) / removable
+        first = two[0].replace(partitions=two[0].partitions[:1], K=1)
+        removable = quadratic(first).at_start - first.floor
+        single = (best(first).loss - first.floor) / removable
         left = np.array([best(problem).lower - problem.floor for problem in two]) / removable
         harmless = ~(left > single + GAP)
         mean, low, high = mean_of(left)
-        rows.append({
-            "problem": f"P={one.P}, {one.masked} masked",
+        row = {
+            "problem": f"P={first.P}, {first.masked} masked",
             "harmless": int(harmless.sum()),
             "harmless_common": int((harmless & (common > 0)).sum()),
             "left_by_one": single,
@@ -124,21 +125,22 @@ def equal_sizes(seeds: int, root: int) -> list[dict[str, Any]]:
             "left_mean_low": low,
             "left_mean_high": high,
             "left_greatest": left.max(),
-        })  # fmt: skip
+        }
+        rows.append(row)
     return rows
 
 
 def _common(problem: MaskedProblem) -> int:
-    """Return how many other patches share p's area in all clusters."""
+    """Return the number of other patches in p's area in all clusters."""
     assert problem.partitions is not None
     own = [set(area) for areas in problem.partitions for area in areas if problem.patch in area]
     return len(set.intersection(*own)) - 1
 
 
 def by_clusters(most: int, seeds: int, root: int) -> list[list[float]]:
-    """Return what the best positional attention leaves of the removable loss, (K, seed).
+    """Return the share of the removable loss that the best positional attention leaves, (K, seeds).
 
-    K = 1, 2, ... random partitions of 36 patches into areas of 12, 6, 6, 6, 6.
+    There are K = 1, ..., ``most`` random partitions with areas of `SIZES`.
     """
     values = []
     for K in range(1, most + 1):
@@ -158,6 +160,61 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return {"one": last.left_by_one, "low": last.left_mean_low, "high": last.left_mean_high}
 
 
+_LOOK = {
+    "positions": ("Upsilon_n", "-", r"positions alone ($\Upsilon$)"),
+    "features": ("Phi_n", "--", r"features alone ($\Phi$)"),
+    "all": ("a_n", ":", "both"),
+}
+
+
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the runs and the optimum against the number of clusters."""
+    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
+    artists: dict[str, Any] = {}
+    for number, run in enumerate(data["run"].values):
+        colour, dashes, label = _LOOK[str(run)]
+        part = data.isel(run=number)
+        shown = (part["time"] > 0.0) & (part["left"] > 0.0)
+        artists[str(run)] = left.plot(
+            part["time"].where(shown),
+            part["left"].where(shown),
+            dashes,
+            color=COLOURS[colour],
+            label=label,
+        )[0]
+    left.axhline(data.attrs["best"], **REFERENCE)
+    left.annotate(
+        "best positional attention",
+        (0.98, data.attrs["best"]),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, -12),
+        ha="right",
+        textcoords="offset points",
+        color="#555555",
+    )
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel=TIME,
+        ylabel="loss above its floor, over its start",
+        xlim=(0.1, float(data["time"].max())),
+        ylim=(1e-5, 1.5),
+    )
+    left.legend(loc="lower left")
+    colour = COLOURS["Upsilon_n"]
+    right.plot(data["K"], data["by_K"], ".", color=colour, markersize=4, alpha=0.6)
+    artists["by K"] = right.plot(data["K"], data["by_K"].mean("seed"), "-", color=colour)[0]
+    right.set(
+        xlabel="clusters $K$",
+        ylabel="left by the best positional attention",
+        ylim=(0.0, 1.0),
+        xticks=data["K"].values,
+    )
+    panel_letters((left, right))
+    return artists
+
+
 def _figure(problem: MaskedProblem, best: float, by_K: Sequence[Sequence[float]]) -> Figure:
     flows = trained(problem)
     data = np.full((2, len(flows), max(run.time.size for run in flows.values())), np.nan)
@@ -174,7 +231,7 @@ def _figure(problem: MaskedProblem, best: float, by_K: Sequence[Sequence[float]]
         "optimisation. (b) What that optimum leaves of the removable loss against the number of "
         "clusters, each with its own random partition of 36 patches (points: partitions; line: "
         "their mean); FP attention leaves nothing.",
-        masked_positional.draw,
+        draw_figure,
         xarray.Dataset(
             {
                 "time": (("run", "record"), data[0]),
@@ -248,20 +305,20 @@ CLAIM = Claim(
     ),
     method=(
         "The loss of the best attention row that depends on positions alone (a convex problem, "
-        "solved with a duality gap), that reached by the gradient flow of Upsilon alone, and what "
-        "the flows of Phi alone and of both reach; all masks enumerated. One partition against two "
-        "at equal sizes, with p alone, a quarter and half of the patches masked."
+        "solved with a duality gap) is compared with the final losses of the gradient flows of "
+        "Upsilon alone, of Phi alone and of both, with all masks enumerated. One partition is "
+        "compared with two at equal sizes, with p alone, a quarter and half of the patches masked."
     ),
     criterion=(
-        "The statement is about several partitions, so two are compared with one at equal sizes "
-        "(p's area has the same size in both, but other patches). For every random second "
-        "partition the certified lower bound with two must exceed the loss reached with one; and "
-        "what the second partition adds must exceed all that FP attention, trained on the same "
-        "problem, leaves above the floor. Optimum and flow must agree (duality gap 1e-6, the flow "
-        "never below). With p alone masked nothing can go to masked patches: what is left there "
-        "is the cost of the variation by itself. A second partition that costs nothing refutes the "
-        "claim, unless p's areas have other patches in common: then it is a finding, for the "
-        "association does not vary for those patches."
+        "The statement is about several partitions, so that two are compared with one at equal "
+        "sizes (p's area has the same size in both, but other patches). For every random second "
+        "partition the certified lower bound with two must exceed the loss with one, and the "
+        "difference must exceed the loss above the floor after training FP attention on the same "
+        "problem. Optimum and flow must agree (duality gap 1e-6, the flow never below). With p "
+        "alone masked no attention can go to masked patches, so that the loss is due to the "
+        "variation alone. A second partition without cost refutes the claim, unless p's areas have "
+        "other patches in common: then it is a finding, as the association does not vary for those "
+        "patches."
     ),
     tables={"losses": LOSSES, "by K": BY_K, "second partition": PAIRS},
     measure=measure,

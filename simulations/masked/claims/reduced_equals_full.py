@@ -1,4 +1,4 @@
-"""The reduction to a handful of correlations per patch: against the d x d model, step by step."""
+"""The reduction to a few correlations per patch, compared with the d x d model at every step."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,7 +18,7 @@ from simulations.reproduction.predicates import CheckedTable, Column, Table
 #: Rounding over 500 steps at entries of order 1 is 1e-14 or less.
 TOLERANCE = 1e-12
 STEPS, LEARNING_RATE = 500, 3.0
-#: A run that never has a correlation above this shows nothing.
+#: Smallest correlation that a meaningful run must reach.
 MOVED = 0.5
 
 
@@ -45,9 +45,12 @@ def compare(problem: MaskedProblem) -> tuple[np.ndarray, dict[str, float]]:
     """Return the largest difference at each step, and the row of the table."""
     oracle = full.gradient_descent(problem, learning_rate=LEARNING_RATE, steps=STEPS)
     run = gradient_descent(
-        MaskedPopulation(problem), learning_rate=LEARNING_RATE, steps=STEPS,
-        record="linear", records=STEPS + 1,
-    )  # fmt: skip
+        MaskedPopulation(problem),
+        learning_rate=LEARNING_RATE,
+        steps=STEPS,
+        record="linear",
+        records=STEPS + 1,
+    )
     if run.time.size != STEPS + 1:
         raise RuntimeError(f"reduced descent stopped early: {run.message}")
     columns = oracle.correlations()
@@ -75,7 +78,7 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 def _figure(curves: Mapping[str, np.ndarray]) -> Figure:
     return report_figure(
         "masked-reduced-against-full",
-        "A handful of correlations against the d x d matrix",
+        "Reduced correlations against the d x d matrix",
         "Largest difference between descent on the correlations of one patch and descent on the "
         "full matrix Q with every mask written out, at every step, from Q = 0. Dashed: the "
         "tolerance; dotted: the unit of rounding.",
@@ -112,17 +115,17 @@ CLAIM = Claim(
     place="Section 3 (FP and PP correlations), Appendix A.1.1",
     statement=(
         "The dynamics of a query patch closes on its correlations Phi_{p->v_{k,m}} and "
-        "Upsilon_{p->q}; all other entries of Q stay where they are."
+        "Upsilon_{p->q}; all other entries of Q are constant."
     ),
     method=(
         "The difference between reduced and d x d gradient descent over 500 steps at P = 8 and 9 "
-        "with one and two clusters, the motion of rows that must not move, and the spread of "
+        "with one and two clusters, the change of rows that must be constant, and the spread of "
         "Upsilon within a cell."
     ),
     criterion=(
-        "An exact statement, so only rounding is allowed: differences and spread at most 1e-12 "
-        "over 500 steps (each adds about 1e-16 at entries of order 1), no motion at all of the "
-        "other rows, and a run that goes somewhere (an entry above 1/2)."
+        "The statement is exact, so that only rounding is allowed: differences and spread of at "
+        "most 1e-12 over 500 steps (each adds about 1e-16 at entries of order 1), no change at all "
+        "of the other rows, and an entry above 1/2 at some step."
     ),
     tables={"problems": TABLE},
     measure=measure,

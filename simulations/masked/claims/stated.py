@@ -13,8 +13,8 @@ from simulations.stated.check import AGREES
 from symbolic import masked
 from symbolic.theory import load_theory
 
-#: G, C, N and M at which every entry and every mask is written out. Where G = C the global area is
-#: a local one like the others: a control, with fewer values.
+#: G, C, N and M of the problems with all entries and masks. For G = C the global area is equivalent
+#: to the local ones, a control with fewer values.
 SIZES = ((3, 2, 2, 3), (2, 2, 3, 4), (4, 2, 2, 5), (2, 3, 2, 4), (3, 2, 3, 6))
 
 
@@ -23,23 +23,23 @@ def measure(context: Context) -> Measurement:
     theory = load_theory(Path(masked.__file__).parent / "stated.py")
     rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(16,)))
     sizes = SIZES[:2] if context.quick else SIZES
-    places = [dict(zip("GCNM", row)) | {"z": float(rng.uniform(0.5, 2.0))} for row in sizes]
-    found = evidence.collect(theory, places, orders, conserved, values)
+    problems = [dict(zip("GCNM", row)) | {"z": float(rng.uniform(0.5, 2.0))} for row in sizes]
+    result = evidence.collect(theory, problems, orders, conserved, values)
     figure = report_figure(
         "stated-masked",
-        "Every entry moves as one of twelve values",
+        "Every entry has one of twelve slopes",
         "Slope of the reconstruction loss in every entry of the rows of positions (dots) at a "
-        "random state of the manifold, one panel a problem, and the slopes that are derived from "
-        "the stated theory for all sizes (bars).",
+        "random state of the manifold, one panel per problem, and the slopes that are derived from "
+        "the theory file for all sizes (bars).",
         slopes_figure.draw,
-        evidence.slopes(found),
+        evidence.slopes(result),
         (7.4, 4.4),
     )
-    return Measurement(found.tables(), {"problems": places}, (figure,))
+    return Measurement(result.tables(), {"problems": problems}, (figure,))
 
 
 def orders(G: Any, C: Any, N: Any, M: Any) -> dict[str, Any]:
-    """Return the number of entries of each order parameter: rows times what they look at."""
+    """Return the number of entries of each order parameter: rows times patches or areas."""
     near, far = "own local area", "other local area"
     return {
         "Phi[global to global area]": G,
@@ -58,7 +58,7 @@ def orders(G: Any, C: Any, N: Any, M: Any) -> dict[str, Any]:
 
 
 def conserved(G: Any, C: Any, N: Any, M: Any) -> list[dict[str, Any]]:
-    """Return the sum rule of Lemma 5.2: the position correlations of a row keep their sum."""
+    """Return the sum rule of Lemma 5.2: the sum of the position correlations of a row is fixed."""
     return [
         {
             "Upsilon[global to global, diagonal]": 1,
@@ -75,7 +75,10 @@ def conserved(G: Any, C: Any, N: Any, M: Any) -> list[dict[str, Any]]:
 
 
 def values(G: float, C: float, N: float, M: float) -> int:
-    """Return how many values move: own and other area, itself and both for positions if G = C."""
+    """Return the number of distinct slopes.
+
+    For G = C there are five: two areas for features; p itself and two areas for positions.
+    """
     return 5 if G == C else 12
 
 
@@ -83,30 +86,30 @@ CLAIM = Claim(
     id="huang-stated",
     place="Section 5, Appendix A.1.1 (one partition)",
     statement=(
-        "With one partition the correlations of a patch depend on its kind and on the area that is "
-        "looked at alone, and the position correlations of a row keep their sum."
+        "With one partition the correlations of a patch depend only on its own area and on the "
+        "area of the key, and the sum of the position correlations of a row is conserved."
     ),
     method=(
-        "Order parameters and numbers of entries derived for all sizes from a file that states the "
-        "theory alone; at drawn problems its gradient against every entry of the full model, and "
-        "the values that move, the linear quantities that are conserved and the rate at which the "
-        "manifold repels as seen from that model's gradient."
+        "Order parameters and numbers of entries are derived for all sizes from the theory file "
+        "alone. At sampled problems the derived gradient is compared with every entry of the full "
+        "model. The distinct slopes, the conserved linear quantities and the rate at which the "
+        "manifold repels are computed from the gradient of this model."
     ),
     criterion=(
-        "Equalities: the numbers of entries must be those of pairs of patches and areas as "
-        "polynomials in the sizes, loss and gradient must be those of the full model up to "
-        "rounding (1e-11 of the largest entry), colour refinement of the full gradient must find "
-        "as many values as there are orbits, each orbit within one (at G = C, where all areas are "
-        "alike, the five of one kind of area), and the linear forms that are "
-        "conserved must be the two sums over a row. Anything else: fails. Whether the manifold "
-        "repels decides nothing: the paper does not say."
+        "The numbers of entries must be those of pairs of patches and areas as polynomials in the "
+        "sizes. Loss and gradient must be equal to the full model up to rounding (1e-11 of the "
+        "largest entry). Colour refinement of the full gradient must result in as many values as "
+        "there are orbits, each orbit within one (for G = C, where all areas are equivalent, the "
+        "five of a single type of area). The conserved linear forms must be the two sums over a "
+        "row. Any violation fails. Whether the manifold repels does not decide, as the paper makes "
+        "no statement about it."
     ),
     tables=evidence.layouts(("G", "C", "N", "M")),
     measure=measure,
     headline=evidence.headline,
     finding=(
-        "{most} values move in the full gradient ({least} where areas are alike), {kept} sums are "
-        "conserved; agreement {difference:.0e}."
+        "{most} values in the full gradient ({least} for equal areas), {kept} conserved sums; "
+        "agreement {difference:.0e}."
     ),
     tolerance=AGREES,
     quick_note="two problems instead of five",

@@ -1,16 +1,16 @@
 """Speeds of feature-position and position-position correlations along a run."""
 
-import re
 from typing import Any
 
 import xarray
 
 from simulations.figures.style import COLOURS, TIME, panel_letter, styled
+from simulations.masked.figures import regime_label
 
 
 @styled
 def draw_features(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw dPhi_n/dt, -dPhi_1/dt and the others."""
+    """Draw dPhi_n/dt, -dPhi_1/dt and the fastest of the other feature correlations."""
     lines = (
         ("own", "Phi_n", "-", r"$d\Phi_n/dt$"),
         ("first", "Phi_1", "--", r"$-d\Phi_1/dt$"),
@@ -45,14 +45,8 @@ def _panels(
             )[0]
         end = float(part["time"].max())
         ax.set(xscale="log", yscale="log", xlim=(end * 1e-6, end), xlabel=TIME)
-        ax.set_title(pretty_regime(str(run)))
+        ax.set_title(regime_label(str(run)))
         panel_letter(ax, letter)
     panels[0].set_ylabel("speed")
     figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=3)
     return artists
-
-
-def pretty_regime(name: str) -> str:
-    """Return the name of a regime or of a problem in mathematical type."""
-    name = re.sub(r"(kappa_[cs]|Delta)=(-?[\d.]+)", r"$\\\1=\2$", name)
-    return re.sub(r"P=10\^(\d+)", r"$P=10^{\1}$", name)

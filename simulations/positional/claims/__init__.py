@@ -1,4 +1,4 @@
-"""Claims of Jelassi, Sander, Li (2022), one module each; nothing heavy is imported."""
+"""Claims of Jelassi, Sander, Li (2022), one module each, imported when they are loaded."""
 
 from simulations.reproduction.claim import Paper
 

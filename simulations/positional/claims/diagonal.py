@@ -82,8 +82,11 @@ def measure(context: Context) -> Measurement:
         paths[problem] = _pair(problem, POPULATION_TOLERANCE, horizon)
         comparison = _compare(problem, paths[problem], POPULATION_TOLERANCE)
         rows.append(_row(problem, comparison))
-        for kind, ending in (("frozen", comparison.frozen), ("trained", comparison.trained)):
-            row = {"problem": describe(problem), "diagonal": kind, **ending._asdict()}
+        for diagonal_of_A, ending in (
+            ("frozen", comparison.frozen),
+            ("trained", comparison.trained),
+        ):
+            row = {"problem": describe(problem), "diagonal": diagonal_of_A, **ending._asdict()}
             endings.append(row | {"associates": ending.late.associates})
     steps = QUICK_STEPS if context.quick else STEPS
     small = _oracle_problems()[: 1 if context.quick else None]
@@ -361,7 +364,7 @@ CLAIM = Claim(
     criterion=(
         "Without loss of generality means that no conclusion depends on freezing. The conclusions "
         "are those of Theorem 4.1 and of the text after Lemma 4.3: (1) Top_C of every row is its "
-        "set, (2) P[f* F <= 0], at most the test error plus that of f*, is o(1), here at most "
+        "set, (2) P[f* F <= 0], at most the test error plus the error of f*, is o(1), here at most "
         "0.01, (3) gamma >= rho so far; each at the horizon and at a tenth of it. It holds if "
         "trained and frozen agree on all of them in every problem; it fails if they differ in a "
         "problem that meets the hypotheses (P[y f* <= 0] <= 1/D, as Definition 2.1 wants it below "

@@ -43,7 +43,7 @@ class Settings(NamedTuple):
 
 
 def starts() -> dict[str, Start]:
-    """Return the starts that are compared, by name."""
+    """Return the starts that are compared, as a mapping from their names."""
     return {
         P_RANDOM: Start(ENCODINGS, trains_P=True),
         P_IDENTITY: Start(IDENTITY, trains_P=True),
@@ -77,6 +77,7 @@ def measure(context: Context) -> Measurement:
 
 
 def _settings(context: Context) -> Settings:
+    """Return the sizes of a mode."""
     if context.quick:
         return Settings((16,), 5, 200)
     if context.thorough:
@@ -147,7 +148,7 @@ CLAIM = Claim(
         "If the simplification changes nothing, training P leads to Definition 2.2 and to the fit "
         "as training A does in Theorem 4.2. HOLDS if with P trained from its random start every "
         "row of P^T P has its set as its C largest entries at some step of every run, and the mean "
-        "test error is at most twice that of A trained from 0, at every D. FAILS if the 95% "
+        "test error is at most twice the error of A trained from 0, at every D. FAILS if the 95% "
         "interval of the share of such rows at the best step stays below one half, or the error is "
         "larger. Otherwise a finding. At least five runs, in pairs."
     ),

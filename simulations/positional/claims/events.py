@@ -82,6 +82,7 @@ def measure(context: Context) -> Measurement:
 
 
 def _definitions(events: Events) -> dict[str, str]:
+    """Return the definition of each event by its name."""
     times = (events.T0, events.T1, events.onset, events.end_of_rise)
     return {time.name: time.definition for time in times}
 

@@ -92,6 +92,7 @@ def localization(setting: Setting, run: Training) -> dict[str, float]:
 
 
 def _settings(quick: bool) -> dict[str, Setting]:
+    """Return the setting of each partition."""
     D, N, steps, rate = (16, 4000, 60, 50.0) if quick else (64, 12_000, 120, 128.0)
     problem = Problem(D=D, C=4, q=8 / D, nu=0.1, beta=1.5, output_scale=1.0)
     return {

@@ -10,6 +10,7 @@ import xarray
 
 from dynamics.positional.baselines.gaussian_patches import (
     Matching,
+    Result,
     Student,
     Task,
     association,
@@ -159,30 +160,25 @@ def train_all(
         Errors, and how well P^T P and the attention match the sets, per (architecture, run); the
         test error (architecture, run, record); P^T P of the first seed.
     """
-    most_seeds = max(len(architecture.seeds) for architecture in architectures)
-    shape = (len(architectures), most_seeds)
+    shape = (len(architectures), max(len(architecture.seeds) for architecture in architectures))
     D = architectures[0].task.D
-    error, linear, share, auc, start_accuracy = (np.full(shape, np.nan) for _ in range(5))
-    matching = {name: np.full(shape, np.nan) for name in Matching._fields}
-    test_errors = np.full((*shape, records + 1), np.nan)
+    measures: dict[str, np.ndarray] = {}
+    test_error = np.full((*shape, records + 1), np.nan)
     step = np.zeros((len(architectures), records + 1))
     gram = np.full((len(architectures), D, D), np.nan)
-    total, done = (
-        sum(len(architecture.seeds) * architecture.steps for architecture in architectures),
-        0,
-    )
+    total = sum(len(architecture.seeds) * architecture.steps for architecture in architectures)
+    done = 0
     for row, architecture in enumerate(architectures):
+        steps = architecture.steps
         for column, seed in enumerate(architecture.seeds):
 
-            def report(
-                fraction: float, start: int = done, length: int = architecture.steps
-            ) -> None:
+            def report(fraction: float, start: int = done, length: int = steps) -> None:
                 progress((start + fraction * length) / total)
 
             run = train(
                 architecture.task,
                 architecture.student,
-                steps=architecture.steps,
+                steps=steps,
                 rate=architecture.rate,
                 seed=seed,
                 batch=batch,
@@ -190,28 +186,17 @@ def train_all(
                 records=records,
                 progress=report,
             )
-            done += architecture.steps
-            matrix = architecture.student.encodings_gram(run.parameters)
-            error[row, column] = run.test_error[-1]
-            linear[row, column] = run.linear_error
-            share[row, column], auc[row, column] = association(matrix, architecture.task.C)
-            for name, value in _matching(architecture, run.parameters)._asdict().items():
-                matching[name][row, column] = value
-            start_accuracy[row, column] = _matching(architecture, run.start).accuracy
-            test_errors[row, column] = run.test_error
+            done += steps
+            for name, value in _measures(architecture, run).items():
+                measures.setdefault(name, np.full(shape, np.nan))[row, column] = value
+            test_error[row, column] = run.test_error
             step[row] = run.step
             if column == 0:
-                gram[row] = matrix
-    per_seed = ("architecture", "run")
+                gram[row] = architecture.student.encodings_gram(run.parameters)
     return xarray.Dataset(
         {
-            "error": (per_seed, error),
-            "linear": (per_seed, linear),
-            "share": (per_seed, share),
-            "auc": (per_seed, auc),
-            "accuracy at the start": (per_seed, start_accuracy),
-            **{f"attention {name}": (per_seed, values) for name, values in matching.items()},
-            "test_error": ((*per_seed, "record"), test_errors),
+            **{name: (("architecture", "run"), values) for name, values in measures.items()},
+            "test_error": (("architecture", "run", "record"), test_error),
             "step": (("architecture", "record"), step),
             "gram": (("architecture", "row", "column"), gram),
         },
@@ -220,12 +205,26 @@ def train_all(
     )
 
 
+def _measures(architecture: Architecture, run: Result) -> dict[str, float]:
+    """Return errors of a run, and how well P^T P and the attention match the sets."""
+    gram = architecture.student.encodings_gram(run.parameters)
+    share, auc = association(gram, architecture.task.C)
+    matching = _matching(architecture, run.parameters)._asdict()
+    return {
+        "error": run.test_error[-1],
+        "linear": run.linear_error,
+        "share": share,
+        "auc": auc,
+        "accuracy at the start": _matching(architecture, run.start).accuracy,
+        **{f"attention {name}": value for name, value in matching.items()},
+    }
+
+
 def _matching(architecture: Architecture, parameters: dict[str, Any]) -> Matching:
     """Match the attention to the sets, with heads weighted by the norm of their values."""
     weights = np.linalg.norm(parameters["v"], axis=1)
-    return match_to_sets(
-        softmax(architecture.student.scores(parameters)), weights, architecture.task.C
-    )
+    attention = softmax(architecture.student.scores(parameters))
+    return match_to_sets(attention, weights, architecture.task.C)
 
 
 def headline(tables: Tables) -> dict[str, Any]:

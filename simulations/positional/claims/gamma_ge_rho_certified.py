@@ -39,7 +39,7 @@ _FACES = ("#FFFFFF", "#9EC9E2", "#F5B58A")
 
 
 def boxes(D: int) -> dict[str, str]:
-    """Return the boxes by name, in the syntax of the command line."""
+    """Return a mapping from name to box, in the syntax of the command line."""
     C = 4
     return {
         "few features": f"D={D}, C={C}, qD=0..2, alpha=0..0.3, x=-1..0.95, nu=0..0.01, beta=1",
@@ -210,12 +210,14 @@ def _answer(D: int, C: int, alpha: tuple[float, float], density: tuple[float, fl
 
 
 def _halves(interval: tuple[float, float]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return both halves of an interval."""
     low, high = interval
     middle = 0.5 * (low + high)
     return (low, middle), (middle, high)
 
 
 def _area(row: tuple[float, ...]) -> float:
+    """Return the area of a box (alpha low, high, qD low, high, ...)."""
     return (row[1] - row[0]) * (row[3] - row[2])
 
 

@@ -41,7 +41,7 @@ def measure(context: Context) -> Measurement:
 
 
 def row(
-    problem: Problem, checked: Checked, beside: TubeComparison, horizon: float
+    problem: Problem, checked: Checked, comparison: TubeComparison, horizon: float
 ) -> dict[str, Any]:
     """Return the row of a problem: conclusions of the checker, and a comparison with a solver."""
     _, gap_low, gap_high = checked.gap[-1]
@@ -57,7 +57,7 @@ def row(
         "loss_high": checked.loss[1],
         "floor": checked.floor,
         "pieces": checked.pieces,
-        **beside.row,
+        **comparison.row,
     }
 
 
@@ -121,6 +121,6 @@ CLAIM = Claim(
         "{shortest:.2g} to {longest:.2g}."
     ),
     quick_note="D = 16 only, to time 9000",
-    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )

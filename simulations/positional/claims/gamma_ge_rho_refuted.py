@@ -43,7 +43,7 @@ def problems() -> tuple[Problem, ...]:
     return runs.CROWDED, proved_runs.SIMPLEST, proved_runs.SQUARE_OF_FOUR
 
 
-def row(problem: Problem, checked: Checked, beside: TubeComparison) -> dict[str, Any]:
+def row(problem: Problem, checked: Checked, comparison: TubeComparison) -> dict[str, Any]:
     """Return the row of a problem: the longest interval on which gamma < rho is proved."""
     intervals = checked.gap_negative
     longest = max(intervals, key=lambda ends: ends[1] - ends[0], default=(math.nan, math.nan))
@@ -55,7 +55,7 @@ def row(problem: Problem, checked: Checked, beside: TubeComparison) -> dict[str,
         "depth": -min(high for _, _, high in checked.gap),
         "positive_from": proved_runs.finite(checked.gap_positive_from),
         "pieces": checked.pieces,
-        **beside.row,
+        **comparison.row,
     }
 
 
@@ -117,6 +117,6 @@ CLAIM = Claim(
         "{end:.5g}."
     ),
     quick_note="D = 16 to time 2 instead of 32500",
-    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )

@@ -83,7 +83,7 @@ def _figure(path: FullTrajectory) -> Figure:
     return report_figure(
         "three-values",
         "Lemma 4.1: the attention matrix has three values",
-        f"Full-matrix descent on (P), {describe(path.problem)}, sets drawn at random. (a) All "
+        f"Full-matrix descent on (P), {describe(path.problem)}, random sets. (a) All "
         f"{path.problem.D**2} entries of A against the step: they lie on three curves. (b) Largest "
         "distance of an entry from its curve; the dashed line is the unit of rounding of 1.",
         _draw,

@@ -99,7 +99,7 @@ def _figure(problem: Problem, data: xarray.Dataset) -> Figure:
         "Lemma 4.2: is span(w*) attracting?",
         "Relative growth rate of a small component of v orthogonal to w* (full model, exact "
         f"expectation, first order in the noise) along the flow of {describe(problem)}, next to "
-        "that of alpha. Above zero the component grows.",
+        "the rate of alpha. Above zero the component grows.",
         _draw,
         data,
         (7.0, 3.2),
@@ -202,7 +202,7 @@ CLAIM = Claim(
     method=(
         "Whether the gradient orthogonal to w* vanishes (noise included; for every D and d and any "
         "A, again at small sizes in rational arithmetic), how far v departs from span(w*) in "
-        "full-matrix descent, and at which rate a small component orthogonal to w* grows."
+        "full-matrix descent, and the growth rate of a small component orthogonal to w*."
     ),
     criterion=(
         "The lemma is an equality, so every exact identity must hold: those for all sizes and "

@@ -149,6 +149,7 @@ def _named(problem: Problem, series: xarray.Dataset) -> dict[str, Any]:
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
+    """Return the named problems of a mode."""
     if quick:
         return runs.BASE, runs.WIDE, runs.CROWDED
     return (
@@ -168,7 +169,7 @@ def _figure(series: Sequence[xarray.Dataset]) -> Figure:
         "(a) Exact increment of gamma over its leading term, the signal set alone, along the flow; "
         "below the dashed zero gamma falls. (b) The factor of alpha^p Gamma G^(p-1) in the "
         "increment of gamma (colours) where it is positive, and (grey) E[s(-F)], the reason of "
-        "its decrease. (c) Size of the rho increment relative to that of gamma.",
+        "its decrease. (c) Size of the rho increment relative to the gamma increment.",
         _draw,
         _on_common_times(series),
         (7.0, 6.4),
@@ -242,12 +243,14 @@ def _draw_scaling(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     for number, density in enumerate(np.unique(data["qD"].values)):
-        one = data.isel(case=(data["qD"] == density).values)
+        cases = data.isel(case=(data["qD"] == density).values)
         look = PROBLEM_STYLES[number] | {"linewidth": 1.2}
         label = f"$qD={density:g}$"
-        artists[label] = left.plot(one["d"], one["greatest"], marker="o", label=label, **look)[0]
-        left.plot(one["d"], one["least"], marker="o", fillstyle="none", **look)
-        right.plot(one["d"], one["rho_constant"], marker="o", **look)
+        artists[label] = left.plot(cases["d"], cases["greatest"], marker="o", label=label, **look)[
+            0
+        ]
+        left.plot(cases["d"], cases["least"], marker="o", fillstyle="none", **look)
+        right.plot(cases["d"], cases["rho_constant"], marker="o", **look)
     sizes = np.unique(data["d"].values)
     polylog = np.log(sizes) ** data.attrs["degree"]
     for letter, ax in zip("ab", (left, right)):

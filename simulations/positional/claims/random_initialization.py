@@ -78,6 +78,7 @@ def _start(scale: float | str) -> str:
 
 
 def _settings(context: Context) -> Settings:
+    """Return sizes, starts and number of runs of a mode."""
     if context.quick:
         return Settings(16, (0.0, 0.5, 1.0), (), 5, 100, (8, 2))
     if context.thorough:
@@ -181,7 +182,7 @@ CLAIM = Claim(
     id="random-initialization",
     place="Section 3, below Parametrization 3.1",
     statement=(
-        "If P is drawn at random, A_ij(0) = <p_i, p_j> = Theta(sigma_A / sqrt(D)) for i != j; "
+        "If P is random, A_ij(0) = <p_i, p_j> = Theta(sigma_A / sqrt(D)) for i != j; "
         "since D >> 1, it is reasonable to set A_ij(0) = 0."
     ),
     method=(

@@ -100,6 +100,7 @@ def distances(data: xarray.Dataset) -> Iterator[dict[str, Any]]:
 
 
 def _settings(quick: bool) -> Settings:
+    """Return problem, training and sizes of a mode."""
     if quick:
         small = Problem(D=8, C=2, q=2 / 8, nu=0.1, output_scale=1.0, d=16)
         return Settings(small, 0.3, 8.0, 60, 20, (500, 2000, 8000), 3, 1e-4)

@@ -1,4 +1,4 @@
-"""The regime of Theorem 4.1: where all its conclusions hold at finite D, and how far it reaches."""
+"""The regime of Theorem 4.1: the densities at which all conclusions hold at finite D."""
 
 import itertools
 import math
@@ -21,9 +21,10 @@ from simulations.reproduction.fits import power
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 C = 4
-#: The boundary is sought between this fraction of the density at which f* itself errs by 1/d, and
-#: that density.
+#: The bracket of the boundary is from this fraction of the density at which f* itself errs by 1/d
+#: to that density.
 LOWEST, HALVINGS = 1 / 8, 3
+#: Relative tolerance of the flows.
 RTOL = 1e-6
 
 
@@ -54,52 +55,25 @@ PAPER = Scaling(math.nan)
 
 
 class Grid(NamedTuple):
-    """Problems of a run.
+    """Problems of a run: a map over density and nu, and boundaries against D."""
 
-    Attributes
-    ----------
-    D, densities, nus
-        Size and axes of the map.
-    boundaries
-        Scalings, and the sizes at which their boundaries are located.
-    halvings
-        Steps of the bisection.
-    tolerance
-        Population tolerance.
-    """
-
-    D: int
+    D: int  # of the map
     densities: tuple[float, ...]
     nus: tuple[float, ...]
-    boundaries: tuple[tuple[Scaling, tuple[int, ...]], ...]
-    halvings: int
-    tolerance: float
+    boundaries: tuple[tuple[Scaling, tuple[int, ...]], ...]  # scalings, each with its sizes
+    halvings: int  # steps of the bisection
+    tolerance: float  # of the population expectation
 
 
 class Edge(NamedTuple):
-    """The boundary in qD/C^2 at one D and nu.
+    """The boundary in qD/C^2 at one D and nu."""
 
-    Attributes
-    ----------
-    inside, outside
-        Densities at which all conclusions hold, and at which one fails; ``inside`` is NaN if one
-        fails at the lower end of the bracket.
-    failing
-        The first conclusion that fails at ``outside``.
-    label_density
-        Density at which f* itself errs by 1/d; the conclusions cannot hold beyond.
-    hypotheses_density
-        Largest density that meets the hypotheses of the theorem on the data.
-    early
-        Runs that ended before flow time d^4.
-    """
-
-    inside: float
-    outside: float
-    failing: str
-    label_density: float
-    hypotheses_density: float
-    early: int = 0
+    inside: float  # all conclusions hold; NaN if one fails at the lower end of the bracket
+    outside: float  # a conclusion fails
+    failing: str  # the first conclusion that fails at ``outside``
+    label_density: float  # f* itself errs by 1/d; the conclusions cannot hold beyond
+    hypotheses_density: float  # largest density within the hypotheses on the data
+    early: int = 0  # runs that ended before flow time d^4
 
     @property
     def middle(self) -> float:
@@ -174,7 +148,7 @@ def locate(
 
 
 def measure(context: Context) -> Measurement:
-    """Map the conclusions at one D, then follow the boundary to larger D, for each nu."""
+    """Map the conclusions at one D, and locate the boundary at larger D, for each nu."""
     size = grid(context)
     cells = {
         (nu, density): _cell(Scaling(nu), size.D, density, size.tolerance)
@@ -204,11 +178,7 @@ def measure(context: Context) -> Measurement:
 
 
 def _cell(scaling: Scaling, D: int, density: float, tolerance: float) -> Cell:
-    """Return the conclusions at the end of a flow.
-
-    A run that ended early is judged by its last state: what is learned there stays learned, and
-    what is not counts as failing.
-    """
+    """Return the conclusions at the end of a flow, at its last state if it ended early."""
     problem = scaling.problem(D, density)
     path = theorem.flow(problem, tolerance, RTOL, 2)
     end = theorem.horizon(problem)
@@ -348,9 +318,9 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 BOUNDARY = Table(
     index=("scaling", "D"),
     columns={
-        "inside": Column("largest qD/C^2 seen with all conclusions", missing="none"),
-        "outside": Column("smallest qD/C^2 seen without all conclusions"),
-        "failing": Column("what fails there"),
+        "inside": Column("largest tested qD/C^2 with all conclusions", missing="none"),
+        "outside": Column("smallest tested qD/C^2 without all conclusions"),
+        "failing": Column("conclusion that fails at that density"),
         "label_density": Column("qD/C^2 at which P[y f* <= 0] = 1/d"),
         "hypotheses_density": Column("largest qD/C^2 within the hypotheses on the data"),
         "early": Column("runs that ended before d^4"),
@@ -377,8 +347,8 @@ MAP = Table(
     index=("D", "nu"),
     columns={
         "cells": Column("cells of the map"),
-        "learned": Column("of these, all conclusions hold in"),
-        "largest_learned": Column("of these, largest qD/C^2 with all"),
+        "learned": Column("cells in which all conclusions hold"),
+        "largest_learned": Column("largest qD/C^2 of these cells"),
         "early": Column("runs that ended before d^4"),
     },
 )
@@ -392,16 +362,16 @@ CLAIM = Claim(
     ),
     method=(
         "The largest qD/C^2 at which all three hold at flow time d^4, for nu = 1/D and for several "
-        "fixed nu, and how it moves with D."
+        "fixed nu, and its dependence on D."
     ),
     criterion=(
         "Conclusions as in theorem-4.1: Top_C exact, the bound on P[f* F <= 0] and the risk at "
         "most 1/d, at flow time d^4 (any T >= poly(d)/eta; at fixed nu d^3 is too short). The "
-        "theorem promises them where its hypotheses on the data hold, P[y f* <= 0] <= 1/d^2 and q "
+        "theorem states them where its hypotheses on the data hold, P[y f* <= 0] <= 1/d^2 and q "
         "<= 0.1: with nu = 1/D, the only one of the scalings shown that is 1/poly(d), the boundary "
-        "must lie at or beyond that density at every D and must not shrink with D (brackets that "
-        "leave it open count for the theorem); else a finding. Fixed nu is reported nu by nu and "
-        "not judged. Nothing is sampled."
+        "must lie at or beyond that density at every D and must not shrink with D (an "
+        "undecided bracket counts for the theorem); else a finding. Fixed nu is reported "
+        "only. Nothing is sampled."
     ),
     tables={"boundary": BOUNDARY, "exponents": EXPONENTS, "map": MAP},
     measure=measure,

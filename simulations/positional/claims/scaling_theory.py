@@ -7,7 +7,7 @@ import numpy as np
 import xarray
 
 from dynamics.core.continuation import folds
-from dynamics.positional.large_D import (
+from dynamics.positional.many_patch_limit import (
     Limit,
     attended_slope,
     branch,

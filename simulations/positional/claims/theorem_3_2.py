@@ -9,7 +9,7 @@ import xarray
 
 from dynamics import Problem
 from dynamics.positional.baselines import explicit_transformer as explicit
-from dynamics.positional.baselines.linear_models import silent_probability, uniform_error
+from dynamics.positional.baselines.linear_models import uniform_error, zero_label_probability
 from dynamics.positional.samples.partitions import contiguous
 from simulations.figures import report_figure
 from simulations.positional.figures import explicit_transformer as figures
@@ -105,7 +105,7 @@ def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
 def score_matrices(D: int, C: int) -> xarray.Dataset:
     """Return the scores of the derangement and of the twin Gram matrix."""
     problem = Problem(D=D, C=C, q=C / D)
-    twin, _ = explicit.twin_gram(problem, within=0.5, scale=1.0)
+    twin, _ = explicit.paired_gram(problem, within=0.5, scale=1.0)
     return xarray.Dataset(
         {"A": (("rule", "row", "column"), [explicit.derangement_scores(problem, 2.0), twin])},
         coords={"rule": ["derangement", "twin"]},
@@ -123,8 +123,8 @@ def enumerated_errors(cases: Sequence[tuple[int, int, float]]) -> xarray.Dataset
         scores = [explicit.block_scores(problem), explicit.derangement_scores(problem)]
         limits[row, :2] = explicit.block_error(problem, ALPHA).error
         if problem.L % 2 == 0:
-            scores.append(explicit.twin_gram(problem, within=1.0, scale=40.0)[0])
-            limits[row, 2] = explicit.twin_error(problem, ALPHA).error
+            scores.append(explicit.paired_gram(problem, within=1.0, scale=40.0)[0])
+            limits[row, 2] = explicit.paired_error(problem, ALPHA).error
         for column, A in enumerate(scores):
             errors[row, column] = explicit.exact_error(problem, A, ALPHA).error
             margins[row, column] = explicit.own_set_margin(A, contiguous(problem)).min()
@@ -141,10 +141,10 @@ def enumerated_errors(cases: Sequence[tuple[int, int, float]]) -> xarray.Dataset
 def errors_by_size(
     cases: Sequence[tuple[int, int, float]], twins: int, images: int, seed: int
 ) -> xarray.Dataset:
-    """Return exact errors (case, rule) of the limits, and the derangement on sampled images.
+    """Return exact errors (case, rule) of the limits, and of the derangement on sampled images.
 
-    The twin rule is computed up to ``D = twins``. Samples are used where about ten errors or more
-    are expected.
+    The rule of twin sets is computed up to ``D = twins``. Samples are used where more than ten
+    errors are expected.
     """
     errors = np.full((len(cases), len(RULES)), np.nan)
     silent, sampled, margin = (np.full(len(cases), np.nan) for _ in range(3))
@@ -153,9 +153,9 @@ def errors_by_size(
         problem = Problem(D=D, C=C, q=qD / D)
         errors[row, :2] = explicit.block_error(problem, ALPHA).error
         errors[row, 3] = uniform_error(problem).literal
-        silent[row] = silent_probability(problem)
+        silent[row] = zero_label_probability(problem)
         if twins >= D:
-            errors[row, 2] = explicit.twin_error(problem, ALPHA).error
+            errors[row, 2] = explicit.paired_error(problem, ALPHA).error
         A = explicit.derangement_scores(problem)
         margin[row] = explicit.own_set_margin(A, contiguous(problem)).min()
         if errors[row, 0] * images > 10.0:

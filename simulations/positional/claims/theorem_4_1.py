@@ -111,10 +111,12 @@ def larger_D(by_horizon: ConclusionsByHorizon) -> Iterator[dict[str, Any]]:
 
 
 def _features(problem: Problem) -> float:
+    """Return qD without rounding errors."""
     return round(problem.q * problem.D, 9)
 
 
 def _by_size(pair: tuple[float, Problem]) -> tuple[float, int]:
+    """Return the sort key of a problem: qD, then D."""
     return pair[0], pair[1].D
 
 
@@ -152,11 +154,9 @@ def _outside(problem: Problem, hypotheses: Hypotheses, tolerance: float) -> dict
 
 
 def _named(quick: bool) -> tuple[Problem, ...]:
-    if quick:
-        return runs.BASE, runs.WIDE, runs.CROWDED, runs.TINY
-    return (
-        runs.FEW_FEATURES, runs.BASE, runs.WIDE, runs.MANY_FEATURES, runs.CROWDED, runs.TINY
-    )  # fmt: skip
+    """Return the named problems of a mode."""
+    few, many = ((), ()) if quick else ((runs.FEW_FEATURES,), (runs.MANY_FEATURES,))
+    return (*few, runs.BASE, runs.WIDE, *many, runs.CROWDED, runs.TINY)
 
 
 def _figures(
@@ -195,7 +195,7 @@ def _figures(
             "Theorem 4.1, item 2: population risk and test error",
             "Population risk and test error P[yF <= 0] along the flow of two problems outside the "
             "hypotheses. Dashed: the error of f* itself, which counts its ties as errors. Dotted: "
-            "the best error of any rule, which decides them by a coin.",
+            "the best error of any rule, with ties decided at random.",
             figures.draw_loss_and_error,
             _loss_data([base, crowded]),
             (7.0, 3.4),

@@ -26,11 +26,11 @@ def measure(context: Context) -> Measurement:
         label, checked = label_error(problem), proved_runs.checked_flow(problem, quick)
         horizon = proved_runs.horizon(problem, quick)
         rows.append(row(problem, checked, horizon, label.error + label.bound))
-    by_name = _trained(context) | {
+    comparisons = _trained(context) | {
         f"flow of three scalars, {runs.describe(problem)}": proved_runs.reduced_flow(problem, quick)
         for problem in problems
     }
-    trainings = [{"training": name} | comparison.row for name, comparison in by_name.items()]
+    trainings = [{"training": name} | comparison.row for name, comparison in comparisons.items()]
     return Measurement(
         {"tubes": TUBES.frame(rows), "trainings": TRAININGS.frame(trainings)},
         proved_runs.settings(problems)
@@ -176,6 +176,6 @@ CLAIM = Claim(
     headline=headline,
     finding="Proved at the end of {proved} judged tubes{error}{others}.",
     quick_note="D = 16 only, to time 9000",
-    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )

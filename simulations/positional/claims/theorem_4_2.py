@@ -67,11 +67,11 @@ def measure(context: Context) -> Measurement:
 
 def _scan(context: Context, setting: Setting, runs: Sequence[Training]) -> Scan:
     """Return the scan over samples; runs of a setting are reused where they are the same."""
-    plan = sample_sizes.scan_settings(context.quick, context.thorough)
+    scans = sample_sizes.scan_settings(context.quick, context.thorough)
     own = (setting.problem, setting.rate_v, setting.rate_A, setting.steps)
-    same = own == (plan[0].problem, plan[0].rate_v, plan[0].rate_A, plan[0].horizon)
+    same = own == (scans[0].problem, scans[0].rate_v, scans[0].rate_A, scans[0].horizon)
     windows = {setting.N: [run.window for run in runs]} if same else {}
-    return sample_sizes.scan(plan, context.seed, context.progress, context.scratch, windows)
+    return sample_sizes.scan(scans, context.seed, context.progress, context.scratch, windows)
 
 
 def _part(context: Context, start: float, end: float) -> Context:

@@ -61,11 +61,11 @@ def rows(sweeps: Mapping[float, Sweep], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the row of each share of sets, from 1 to 0."""
     problem = sweeps[1.0].problem
     last = sweeps[1.0].sizes[-1]
-    all_kept, none = (sweeps[share].by_group(last) for share in (1.0, 0.0))
-    span = float((none - all_kept).mean())
+    all_unchanged, none = (sweeps[share].by_group(last) for share in (1.0, 0.0))
+    span = float((none - all_unchanged).mean())
     for share, sweep in sweeps.items():
         floor = group_interval(sweep.by_group(last))
-        line = share * all_kept + (1.0 - share) * none
+        line = share * all_unchanged + (1.0 - share) * none
         yield {
             "share": share,
             **intervals.cells("floor", floor),
@@ -83,13 +83,13 @@ def _figure(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> Figure:
         "transfer-partial",
         "Transfer when only some of the sets are shared",
         f"D = {problem.D}, C = {problem.C}, qD = {problem.q * problem.D:g}; A pre-trained on "
-        "samples, v trained alone on a task with a new feature and a share of the sets kept (each "
-        "changed set has patches of C old sets). (a) Mean test error against the "
-        f"number of samples; dashed: {TOLERANCE}. (b) Error with the most samples against the "
-        "share, 95 % intervals over five pre-trainings; line: mixture of its two ends; dashed: "
-        "uniform attention to the old sets, exact; dotted: least error of any rule that knows the "
-        "kept sets alone, exact. (c) Samples until the error has settled (at most "
-        f"{SETTLED} times its floor), and for a mean error of {TOLERANCE}, where reached.",
+        "samples, v trained alone on a task with a new feature and a share of the sets unchanged "
+        "(each changed set has patches of C old sets). (a) Mean test error against the number of "
+        f"samples; dashed: {TOLERANCE}. (b) Error with the most samples against the share, 95 % "
+        "intervals over five pre-trainings; line: mixture of its two ends; dashed: uniform "
+        "attention to the old sets, exact; dotted: least error of any rule that knows the "
+        f"unchanged sets alone, exact. (c) Samples until the error has settled (at most {SETTLED} "
+        f"times its floor), and for a mean error of {TOLERANCE}, where reached.",
         partial_transfer.draw,
         _figure_data(sweeps, shares),
         (10.5, 3.9),
@@ -99,21 +99,21 @@ def _figure(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> Figure:
 def _figure_data(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> xarray.Dataset:
     """Return errors (share, size, run), floors and samples with intervals, and exact lines."""
     problem, sizes = sweeps[1.0].problem, sweeps[1.0].sizes
-    kept_shares = np.arange(problem.L + 1) / problem.L
+    unchanged_shares = np.arange(problem.L + 1) / problem.L
     errors = [sweep.errors for sweep in sweeps.values()]
     data: dict[str, Any] = {"error": (("share", "size", "run"), errors)}
     for name in ("floor", "needed", "settled"):
         data[name] = (("share", "end"), shares[[name, f"{name}_low", f"{name}_high"]].to_numpy())
     line = np.linspace(0.0, 1.0, _LINE)
     data["hard"] = ("exact_share", partial.uniform_attention_error(problem, line))
-    data["least"] = ("kept_share", partial.bayes_errors(problem, kept_shares))
+    data["least"] = ("unchanged_share", partial.bayes_errors(problem, unchanged_shares))
     return xarray.Dataset(
         data,
         coords={
             "share": list(sweeps),
             "size": list(sizes),
             "exact_share": line,
-            "kept_share": kept_shares,
+            "unchanged_share": unchanged_shares,
             "end": ["value", "low", "high"],
         },
         attrs={"D": problem.D},
@@ -145,7 +145,7 @@ SHARES = Table(
             "deviation", "deviation from the straight line, relative to its span", centre=""
         ),
         "old_sets": Column("error of uniform attention to the old sets, exact"),
-        "kept_sets": Column("least error knowing the kept sets alone, exact"),
+        "kept_sets": Column("least error knowing the unchanged sets alone, exact"),
     },
     predicates={
         "between the ends the error is on the straight line": lambda t: (
@@ -157,10 +157,16 @@ SHARES = Table(
 ENDS = Table(
     index=(),
     columns={
-        "every_low": Column("error with all sets kept, lower end of its interval", rtol=math.inf),
-        "every_high": Column("error with all sets kept, upper end of its interval", rtol=math.inf),
-        "none_low": Column("error with no set kept, lower end of its interval", rtol=math.inf),
-        "none_high": Column("error with no set kept, upper end of its interval", rtol=math.inf),
+        "every_low": Column(
+            "error with all sets unchanged, lower end of its interval", rtol=math.inf
+        ),
+        "every_high": Column(
+            "error with all sets unchanged, upper end of its interval", rtol=math.inf
+        ),
+        "none_low": Column("error with no set unchanged, lower end of its interval", rtol=math.inf),
+        "none_high": Column(
+            "error with no set unchanged, upper end of its interval", rtol=math.inf
+        ),
     },
     predicates={
         "with all sets shared the error is surely small": lambda t: t.every_high <= TOLERANCE,
@@ -181,27 +187,28 @@ CLAIM = Claim(
     ),
     method=(
         "Test error after training v alone where a share 1, 0.75, 0.5, 0.25 or 0 of the sets is "
-        "kept from the pre-training, against the number of samples: floor, samples needed, samples "
-        "to settle, with 95 % intervals over five pre-trainings; against the exact error of "
-        "attention to the old sets and the least error of a rule that knows the kept sets alone."
+        "unchanged since the pre-training, against the number of samples: floor, samples needed, "
+        "samples to settle, with 95 % intervals over five pre-trainings; against the exact error "
+        "of attention to the old sets and the least error of a rule that knows the unchanged sets "
+        "alone."
     ),
     criterion=(
         "From Theorems 5.1 and 5.2: with all sets shared the error with the most samples must be "
         "at most 0.025 (upper end of the 95 % interval; theorem-5.1 is about few samples), with "
         "none shared it must not (lower end above 0.025). Holds if both are true, fails if the "
         "interval of one lies on the other side, else a finding. Between the ends the signal set "
-        "is a kept set with a probability equal to the share, and given that, the error does not "
-        "depend on the other sets: by the law of total probability the error for fixed A and v is "
-        "a straight line in the share, independently of the paper. It checks the implementation: "
-        "with a 95 % interval entirely off the line by more than a tenth of its span the claim "
-        "does not hold."
+        "is an unchanged set with a probability equal to the share, and given that, the error does "
+        "not depend on the other sets: by the law of total probability the error for fixed A and v "
+        "is a straight line in the share, independently of the paper. It checks the "
+        "implementation: with a 95 % interval entirely off the line by more than a tenth of its "
+        "span the claim does not hold."
     ),
     tables={"shares": SHARES, "ends": ENDS},
     measure=measure,
     headline=headline,
     finding=(
-        "Error (95 %) {none_low:.3f} to {none_high:.3f} with no set kept, {every_low:.3f} to "
-        "{every_high:.3f} with all; the straight line between them is total probability."
+        "Error (95 %) {none_low:.3f} to {none_high:.3f} with no set shared, {every_low:.3f} to "
+        "{every_high:.3f} with all; linear between by total probability."
     ),
     tolerance=TOLERANCE,
     quick_note="D = 32 instead of 64, shares 1, 0.5, 0, two runs per group instead of ten",

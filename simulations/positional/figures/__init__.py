@@ -1,1 +1,1 @@
-"""Figures of positional attention, one module each: they draw labelled data."""
+"""Drawing functions of positional attention that are too long to stand next to their claim."""

@@ -1,4 +1,4 @@
-"""Figure of partial transfer: test error against samples and share of sets kept."""
+"""Figure of partial transfer: test error against samples and share of unchanged sets."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         *left.get_legend_handles_labels(),
         loc="outside upper left",
         ncols=5,
-        title="share of the sets kept",
+        title="share of unchanged sets",
         alignment="left",
     )
     _floors(middle, data, artists)
@@ -59,13 +59,13 @@ def _floors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
     artists["hard"] = ax.plot(
         data["exact_share"], data["hard"], color="#EE6677", ls="--", label="uniform on old sets"
     )[0]
-    kept_share = data["kept_share"].values
+    unchanged_share = data["unchanged_share"].values
     artists["least"] = ax.plot(
-        kept_share, data["least"], color="black", ls=":", label="bound, kept sets known"
+        unchanged_share, data["least"], color="black", ls=":", label="bound, unchanged sets known"
     )[0]
     top = max(float(data["hard"].max()), float(np.nanmax(high)))
     ax.set(
-        xlabel="share of the sets kept",
+        xlabel="share of unchanged sets",
         ylabel="error with the most samples",
         ylim=(0.0, 1.55 * top),
     )
@@ -99,6 +99,6 @@ def _samples(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
                 arrowprops={"arrowstyle": "->", "color": colour},
             )
             ax.plot(position, most, marker, color=colour, mfc="white", ms=5)
-    ax.set(yscale="log", ylim=(0.7, 12.0 * most), xlabel="share of the sets kept")
+    ax.set(yscale="log", ylim=(0.7, 12.0 * most), xlabel="share of unchanged sets")
     ax.set_ylabel(r"samples $\tilde N$ needed")
     ax.legend(loc="upper right")

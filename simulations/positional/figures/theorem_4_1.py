@@ -15,6 +15,7 @@ from simulations.figures.style import (
     log_time,
     panel_letters,
     pretty,
+    size_ticks,
     styled,
 )
 
@@ -40,22 +41,32 @@ def draw_hypotheses(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 label=label,
                 **style | {"linewidth": 1.2},
             )[0]
-        right.plot(
-            problems["q"],
-            problems["label_excess"],
-            "o",
-            color=style["color"],
-            markersize=5,
-            label=f"$qD={density:g}$",
-        )
     artists["small"] = left.plot(D, 1.0 / D, **REFERENCE)[0]
     left.annotate(
         "$1/D$", (D[0], 1.0 / D[0]), xytext=(2, 4), textcoords="offset points", fontsize=9
     )
     left.set(xscale="log", yscale="log", xlabel="$D$", ylabel=r"bound on $P[f^*F\leq 0]$")
-    left.set_xticks(D, [str(size) for size in D])
-    left.set_xticks([], minor=True)
-    right.plot(
+    size_ticks(left, D)
+    _draw_label_errors(right, data)
+    panel_letters((left, right))
+    curves = [artist for name, artist in artists.items() if name != "small"]
+    figure.legend(handles=curves, loc="outside upper center", ncols=3)
+    return artists
+
+
+def _draw_label_errors(ax: Any, data: xarray.Dataset) -> None:
+    """Draw P[y f* <= 0] in units of its threshold against q, with the region of the hypotheses."""
+    for number, density in enumerate(np.unique(data["qD"].values)):
+        problems = data.isel(problem=(data["qD"] == density).values)
+        ax.plot(
+            problems["q"],
+            problems["label_excess"],
+            "o",
+            color=PROBLEM_STYLES[number]["color"],
+            markersize=5,
+            label=f"$qD={density:g}$",
+        )
+    ax.plot(
         data["q_outside"],
         data["label_excess_outside"],
         "x",
@@ -63,18 +74,14 @@ def draw_hypotheses(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         markersize=6,
         label="named",
     )
-    right.set(xscale="log", yscale="log", xlabel="$q$")
-    right.set_ylabel(rf"$d^{data.attrs['label_power']}\,P[y f^*\leq 0]$")
-    (low, _), (bottom, _) = right.get_xlim(), right.get_ylim()
-    right.fill_between(
+    ax.set(xscale="log", yscale="log", xlabel="$q$")
+    ax.set_ylabel(rf"$d^{data.attrs['label_power']}\,P[y f^*\leq 0]$")
+    (low, _), (bottom, _) = ax.get_xlim(), ax.get_ylim()
+    ax.fill_between(
         [low, data.attrs["much_less"]], bottom, 1.0, color="#009E73", alpha=0.12, linewidth=0
     )
-    right.set(xlim=(low, 1.0), ylim=(bottom, right.get_ylim()[1]))
-    right.legend(loc="lower right", handlelength=1.0)
-    panel_letters((left, right))
-    curves = [artist for name, artist in artists.items() if name != "small"]
-    figure.legend(handles=curves, loc="outside upper center", ncols=3)
-    return artists
+    ax.set(xlim=(low, 1.0), ylim=(bottom, ax.get_ylim()[1]))
+    ax.legend(loc="lower right", handlelength=1.0)
 
 
 @styled

@@ -1,4 +1,4 @@
-"""Where the conclusions of Theorem 4.1 hold: a map, and its boundary against D."""
+"""Figure of the regime of Theorem 4.1: a map of its conclusions, and the boundary against D."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ import xarray
 from matplotlib.colors import LogNorm
 
 from simulations.figures.regime_map import cell_edges
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, size_ticks, styled
 
 _MARKERS = ("o", "s", "D", "^")
 
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw both panels."""
+    """Draw the map of the conclusions, and the boundary against D."""
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1.0))
     artists: dict[str, Any] = {}
     x, y = data["density"].values, data["nu"].values
@@ -45,8 +45,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     )
     right.axhline(1.0, **REFERENCE)
     right.set(xscale="log", yscale="log", xlabel="$D$", ylabel="boundary in $qD/C^2$")
-    right.set_xticks(sizes, [str(D) for D in sizes])
-    right.set_xticks([], minor=True)
+    size_ticks(right, sizes)
     ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10]
     right.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     right.set_yticks([], minor=True)
@@ -57,15 +56,17 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     return artists
 
 
-def _boundary(ax: Any, one: xarray.Dataset, number: int, name: str) -> Any:
-    """Draw the boundary for one nu, its last bracket as a bar, a triangle where it lies below."""
-    known = np.isfinite(one["boundary"].values)
-    middle, sizes = one["boundary"].values[known], one["D"].values[known]
-    inside, outside = (one[f"boundary_{side}"].values[known] for side in ("inside", "outside"))
+def _boundary(ax: Any, boundary: xarray.Dataset, number: int, name: str) -> Any:
+    """Draw the boundary of a scaling with its brackets as bars, and a triangle if it lies below."""
+    finite = np.isfinite(boundary["boundary"].values)
+    middle, sizes = boundary["boundary"].values[finite], boundary["D"].values[finite]
+    inside, outside = (
+        boundary[f"boundary_{side}"].values[finite] for side in ("inside", "outside")
+    )
     below = np.isnan(inside)
-    look = PROBLEM_STYLES[number % len(PROBLEM_STYLES)]
+    style = PROBLEM_STYLES[number % len(PROBLEM_STYLES)]
     shift = 1.0 + 0.05 * (number - 1)  # so that bars at one D do not hide each other
-    ax.plot(sizes[below] * shift, middle[below], "v", color=look["color"], markersize=7)
+    ax.plot(sizes[below] * shift, middle[below], "v", color=style["color"], markersize=7)
     errors = (np.nan_to_num(middle - inside), outside - middle)
     return ax.errorbar(
         sizes * shift,
@@ -75,5 +76,5 @@ def _boundary(ax: Any, one: xarray.Dataset, number: int, name: str) -> Any:
         markersize=4,
         capsize=3,
         label=name.replace("nu", r"$\nu$"),
-        **look,
+        **style,
     )

@@ -100,8 +100,8 @@ class _Model(NamedTuple):
 
 def _counted(chosen):
     counts = {}
-    for kind in chosen:
-        counts[kind] = counts.get(kind, 0) + 1
+    for set_type in chosen:
+        counts[set_type] = counts.get(set_type, 0) + 1
     return tuple(counts.items())
 
 

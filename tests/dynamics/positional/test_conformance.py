@@ -1,9 +1,9 @@
-"""One suite over every system: what any theory owes the solvers, and they owe it.
+"""Requirements on every system, and on the solvers for every system.
 
-Each system is one line of ``SYSTEMS``: a risk, a state away from its start, a fixed point (``None``
-if none is at hand), a learning rate at which it diverges or jumps (``None``: it never does), and a
-horizon that moves it.
-Trusts: the theory's own gradient, as a right-hand side.
+Each system is one line of ``SYSTEMS``: a risk, a state different from its initial one, a fixed
+point (``None`` if none is available), a learning rate at which it diverges or is unstable
+(``None``: there is none), and a horizon over which the state changes.
+Reference: the gradient of the theory, as the right-hand side of the flow.
 """
 
 import dataclasses
@@ -73,23 +73,23 @@ class Loss(NamedTuple):
     bound: float
 
 
-class BowlPlan(NamedTuple):
+class BowlData(NamedTuple):
     curvature: np.ndarray
 
 
-@gradient_of(BowlPlan)
+@gradient_of(BowlData)
 @kernel
-def bowl_gradient(plan, theta, out):
+def bowl_gradient(data, theta, out):
     for k in range(theta.size):
-        out[k] = plan.curvature[k] * theta[k]
+        out[k] = data.curvature[k] * theta[k]
     return True
 
 
 class CompiledQuadratic(Quadratic):
-    """The same with a gradient that the compiled loop takes up."""
+    """The same with a gradient that the compiled loop can use."""
 
     def gradient_plan(self, state):
-        return BowlPlan(np.array(self.problem.curvature))
+        return BowlData(np.array(self.problem.curvature))
 
 
 class System(NamedTuple):
@@ -102,14 +102,20 @@ class System(NamedTuple):
 
 SMALL = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
 SHALLOW = ShallowProblem(
-    M=4, L=6, alpha_relevant=0.5, alpha_confusion=1 / 6, neurons=16, xi=0.1, key_query=0.7,
+    M=4,
+    L=6,
+    alpha_relevant=0.5,
+    alpha_confusion=1 / 6,
+    neurons=16,
+    xi=0.1,
+    key_query=0.7,
     attention_rate=3.0,
-)  # fmt: skip
+)
 CURVED, START = (1.0, 0.3, 0.1, 2.0), (1.0, -1.0, 0.5, 2.0)
 
 
 def beyond_the_hinge(problem):
-    """The start with lucky neurons so large that no margin is below 1: nothing moves."""
+    """Return a start with such large lucky neurons that no margin is below 1."""
     lucky = [name.startswith("P_") for name in problem.order_parameters]
     return tuple(np.where(lucky, 1e3, 1.0) * problem.initial_state)
 
@@ -160,7 +166,7 @@ def tight_flow(system, horizon, initial=None):
     return gradient_flow(system.risk, horizon=horizon, initial=initial, rtol=1e-10, atol=1e-13)
 
 
-def test_at_time_zero_a_run_is_where_it_starts(system):
+def test_first_record_is_the_initial_state(system):
     start = np.array(system.risk.problem.initial_state, float)
     for run in (
         gradient_descent(system.risk, learning_rate=1e-3, steps=2),
@@ -172,21 +178,21 @@ def test_at_time_zero_a_run_is_where_it_starts(system):
         assert run.order_parameters == tuple(system.risk.order_parameters)
 
 
-def test_a_step_is_minus_the_learning_rate_times_the_gradient(system):
+def test_step_is_minus_learning_rate_times_gradient(system):
     start = np.array(system.elsewhere)
     gradient = np.array(system.risk.gradient(system.risk.state(start)))
     run = gradient_descent(system.risk, learning_rate=0.01, steps=1, initial=system.elsewhere)
     np.testing.assert_allclose(run.final, start - 0.01 * gradient, rtol=1e-15, atol=1e-17)
 
 
-def test_descent_restarted_from_the_middle_is_the_same_run(system):
+def test_restarted_descent_is_identical(system):
     whole = gradient_descent(system.risk, learning_rate=0.01, steps=50)
     half = gradient_descent(system.risk, learning_rate=0.01, steps=20)
     rest = gradient_descent(system.risk, learning_rate=0.01, steps=30, initial=half.final)
     np.testing.assert_array_equal(rest.final, whole.final)
 
 
-def test_flow_restarted_from_the_middle_ends_in_the_same_place(system):
+def test_restarted_flow_has_the_same_end(system):
     whole = tight_flow(system, system.horizon)
     half = tight_flow(system, 0.4 * system.horizon)
     rest = tight_flow(system, 0.6 * system.horizon, half.final)
@@ -194,7 +200,7 @@ def test_flow_restarted_from_the_middle_ends_in_the_same_place(system):
     within(whole.at(0.4 * system.horizon), half.final, 1e-7)
 
 
-def test_descent_tends_to_the_flow_with_slope_one(system):
+def test_descent_converges_to_the_flow_at_first_order(system):
     exact = np.array(tight_flow(system, system.horizon, system.elsewhere).final)
     steps = np.array([100, 200, 400])
     errors = [
@@ -211,7 +217,7 @@ def test_descent_tends_to_the_flow_with_slope_one(system):
     assert np.polyfit(-np.log(steps), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.06)
 
 
-def test_a_fixed_point_stays(system):
+def test_fixed_point_is_constant(system):
     if system.fixed is None:
         pytest.skip("no state of this theory is known to stay")
     assert not np.any(system.risk.gradient(system.risk.state(np.array(system.fixed))))
@@ -222,7 +228,7 @@ def test_a_fixed_point_stays(system):
         np.testing.assert_array_equal(run.final, system.fixed)
 
 
-def test_the_jacobian_is_the_derivative_of_the_gradient(system):
+def test_jacobian_is_the_derivative_of_the_gradient(system):
     here, step = np.array(system.elsewhere), 1e-5
     for k, row in enumerate(np.eye(here.size)):
         ahead = system.risk.gradient(system.risk.state(here + step * row))
@@ -232,7 +238,7 @@ def test_the_jacobian_is_the_derivative_of_the_gradient(system):
         np.testing.assert_allclose(slope, column, rtol=1e-5, atol=2e-6)
 
 
-def test_beyond_the_stable_rate_a_status_says_so(system):
+def test_unstable_rate_is_reported_by_the_status(system):
     if system.too_fast is None:
         pytest.skip("its loss is bounded and falls at any learning rate tried")
     run = gradient_descent(system.risk, learning_rate=system.too_fast, steps=2000)
@@ -243,7 +249,7 @@ def test_beyond_the_stable_rate_a_status_says_so(system):
     assert np.isfinite(run.states).all()
 
 
-def test_invariants_are_named_and_hold(system):
+def test_invariants_have_names_and_hold(system):
     run = gradient_flow(system.risk, horizon=system.horizon)
     names = [invariant.name for invariant in run.invariants]
     assert len(names) == len(set(names)) > 0
@@ -252,7 +258,7 @@ def test_invariants_are_named_and_hold(system):
     assert all(invariant.statement and invariant.place for invariant in run.invariants)
 
 
-def test_a_state_of_the_wrong_shape_is_refused_in_one_sentence(system):
+def test_state_of_wrong_shape_raises(system):
     names = ", ".join(system.risk.order_parameters)
     for wrong in ((1.0,), 3.0, (*system.elsewhere, 0.0), "9" * 5000):
         with pytest.raises(ParameterError) as caught:
@@ -265,7 +271,7 @@ def test_a_state_of_the_wrong_shape_is_refused_in_one_sentence(system):
         )
 
 
-def test_ctrl_c_keeps_what_was_computed(system):
+def test_ctrl_c_returns_the_completed_records(system):
     def stop(fraction):
         raise KeyboardInterrupt
 
@@ -279,7 +285,7 @@ def test_ctrl_c_keeps_what_was_computed(system):
         assert caught.value.trajectory.time.size == 2
 
 
-def test_a_first_passage_is_where_the_quantity_passes(system):
+def test_first_passage_is_a_crossing(system):
     run = tight_flow(system, system.horizon)
     name = run.order_parameters[0]
     level = float(run.column(name)[[0, -1]].mean())
@@ -296,31 +302,31 @@ SOLVERS = {
 }
 
 
-def held(one):
-    """Yield everything that an object holds, through fields, mappings and sequences."""
-    yield one
-    if isinstance(one, Mapping):
-        inside = one.values()
-    elif isinstance(one, (tuple, list)):
-        inside = one
+def contained_objects(obj):
+    """Yield all objects contained in an object, through fields, mappings and sequences."""
+    yield obj
+    if isinstance(obj, Mapping):
+        inside = obj.values()
+    elif isinstance(obj, (tuple, list)):
+        inside = obj
     else:
-        inside = vars(one).values() if hasattr(one, "__dict__") else ()
+        inside = vars(obj).values() if hasattr(obj, "__dict__") else ()
     for part in inside:
         if not isinstance(part, (type, ModuleType)):
-            yield from held(part)
+            yield from contained_objects(part)
 
 
 class Reader(pickle.Unpickler):
-    """Reads a pickle and remembers what it had to import."""
+    """Unpickler that records the imported names."""
 
     def find_class(self, module, name):
-        self.found = [*vars(self).get("found", []), super().find_class(module, name)]
-        return self.found[-1]
+        self.imported = [*vars(self).get("imported", []), super().find_class(module, name)]
+        return self.imported[-1]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 class TestRecords:
-    def test_a_run_survives_a_pickle_without_its_risk(self, system, solver):
+    def test_trajectory_is_pickled_without_its_risk(self, system, solver):
         run = SOLVERS[solver](system)
         text = pickle.dumps(run)
         reader = Reader(io.BytesIO(text))
@@ -336,19 +342,22 @@ class TestRecords:
         assert back.violations() == run.violations()
         assert (back.status, back.message) == (run.status, run.message)
         assert (back.problem, back.settings, back.stats) == (run.problem, run.settings, run.stats)
-        assert not any(isinstance(one, type) and issubclass(one, Risk) for one in reader.found)
-        assert not any(getattr(one, "__name__", "") == "_again" for one in reader.found)
+        assert not any(
+            isinstance(item, type) and issubclass(item, Risk) for item in reader.imported
+        )
+        names = [getattr(item, "__name__", "") for item in reader.imported]
+        assert not {"_again", "_unpickle"} & set(names)
         assert len(text) < 20_000 + 4_000 * run.stats["steps"]
 
-    def test_no_field_of_a_run_is_a_risk_or_a_function(self, system, solver):
-        parts = list(held(SOLVERS[solver](system)))
+    def test_trajectory_contains_no_risk_or_function(self, system, solver):
+        parts = list(contained_objects(SOLVERS[solver](system)))
         assert len(parts) > 20
         assert not any(
-            isinstance(one, Risk) or callable(getattr(one, "table", None)) for one in parts
+            isinstance(part, Risk) or callable(getattr(part, "table", None)) for part in parts
         )
-        assert not any(isinstance(one, (FunctionType, MethodType)) for one in parts)
+        assert not any(isinstance(part, (FunctionType, MethodType)) for part in parts)
 
-    def test_a_run_is_observed_in_one_pass(self, system, solver):
+    def test_observation_evaluates_each_record_once(self, system, solver):
         run = dataclasses.replace(SOLVERS[solver](system), observed={})
         observed = system.risk.observe(run)
         assert set(observed.observed) == set(run.observables)
@@ -358,12 +367,12 @@ class TestRecords:
             np.testing.assert_array_equal(observed.observed[name][-1], getattr(value, name))
 
 
-def test_descent_counts_its_gradients(system):
+def test_descent_counts_gradients(system):
     run = gradient_descent(system.risk, learning_rate=0.01, steps=50)
     assert run.stats == {"evaluations": 50, "steps": 50}
 
 
-def test_a_system_without_a_certified_loss_is_cut_where_it_refuses():
+def test_trajectory_ends_where_the_loss_raises():
     class Overflowing(Quadratic):
         def evaluate(self, state):
             if abs(state[0]) < 0.5:
@@ -378,7 +387,7 @@ def test_a_system_without_a_certified_loss_is_cut_where_it_refuses():
 
 
 @pytest.mark.parametrize("method", ["LSODA", "Radau", "BDF"])
-def test_a_jacobian_that_is_not_finite_is_a_status(method):
+def test_jacobian_that_is_not_finite_is_reported_by_the_status(method):
     """A theory whose second derivatives overflow before its gradient does."""
 
     class Bent(Quadratic):
@@ -388,11 +397,11 @@ def test_a_jacobian_that_is_not_finite_is_a_status(method):
     run = gradient_flow(Bent(CURVED, START), horizon=1e6, method=method)
     assert run.status in (Status.OVERFLOW, Status.COMPLETED)
     assert np.isfinite(run.states).all()
-    if method != "LSODA":  # which asks for it only where the problem is stiff
+    if method != "LSODA":  # LSODA uses the Jacobian for stiff problems only
         assert run.status is Status.OVERFLOW
 
 
-def test_the_curvature_of_an_overflow_gives_no_learning_rate():
+def test_no_stable_learning_rate_after_overflow():
     class Bent(Quadratic):
         def jacobian(self, state):
             return np.full((len(state), len(state)), np.nan)

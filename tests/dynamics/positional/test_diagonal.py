@@ -1,7 +1,7 @@
-"""The diagonal trained too: against the full matrix, and against the frozen expectation shifted.
+"""The model with a trained diagonal.
 
-Trusts: `dynamics.positional.oracle.descent`, which assumes nothing of the reduction; the
-population, diagonal frozen.
+References: `dynamics.positional.oracle.descent`, which does not use the reduction, and the
+population with the frozen diagonal.
 """
 
 import pickle
@@ -37,7 +37,7 @@ def unit(problem, seed=0):
     return w / np.linalg.norm(w)
 
 
-class TestAgainstTheFullMatrix:
+class TestFullMatrix:
     @settings(max_examples=20)
     @given(problems(max_D=8), states(max_alpha=0.4, max_logit=2.0), reals(-2.0, 2.0))
     @example(
@@ -46,7 +46,7 @@ class TestAgainstTheFullMatrix:
         0.0,
     )
     @example(Problem(D=6, C=2, q=0.5, nu=1.0, beta=0.0), State(-0.25, 1.0, 1.175494351e-38), 0.0)
-    def test_gradient(self, problem, state, beta):
+    def test_values_agree_with_the_full_matrix(self, problem, state, beta):
         population = DiagonalPopulation(Population(problem, tolerance=1e-9))
         here = DiagonalState(*state, beta)
         w, partition = unit(problem), np.random.default_rng(1).permutation(problem.D)
@@ -54,23 +54,23 @@ class TestAgainstTheFullMatrix:
         full = FullPopulation(problem, w, partition, train_diagonal=True)
         value = full.evaluate(*embed(problem, state, w, partition, diagonal=beta))
         entries = population.gradient(here)
-        found, lost = population.evaluate(here), oracle_rounding(problem, state.alpha)
+        result, lost = population.evaluate(here), oracle_rounding(problem, state.alpha)
         # a row of dL/dA sums to 0: its diagonal has the errors of all others
-        within(np.diagonal(value.dA), entries.beta, problem.D * (found.bound + lost.entry))
+        within(np.diagonal(value.dA), entries.beta, problem.D * (result.bound + lost.entry))
         inside = value.dA[partition[0, 0], partition[0, 1]]
         across = value.dA[partition[0, 0], partition[1, 0]]
-        within(inside, entries.gamma, found.bound + lost.entry)
-        within(across, entries.rho, found.bound + lost.entry)
-        within(value.dv @ w, entries.alpha, found.bound + lost.alpha)
-        within(found.loss, value.loss, found.bound + lost.loss)
-        # what is within rounding of 0 counts as a tie there, and is decided exactly here
-        assert found.test_error <= value.test_error + 1e-9
+        within(inside, entries.gamma, result.bound + lost.entry)
+        within(across, entries.rho, result.bound + lost.entry)
+        within(value.dv @ w, entries.alpha, result.bound + lost.alpha)
+        within(result.loss, value.loss, result.bound + lost.loss)
+        # F within rounding of 0 counts as a tie in the oracle, but its sign is exact here
+        assert result.test_error <= value.test_error + 1e-9
         logits = state.gamma - state.rho, beta - state.gamma, beta - state.rho
         if min(map(abs, (state.alpha, *logits))) > 0.1:
-            within(found.test_error, value.test_error, 1e-9)
+            within(result.test_error, value.test_error, 1e-9)
 
     @pytest.mark.parametrize("problem", ORACLE, ids=str)
-    def test_descent_over_300_steps(self, problem):
+    def test_descent_agrees_with_the_full_matrix_over_300_steps(self, problem):
         population = DiagonalPopulation(Population(problem, tolerance=1e-12))
         start = population.problem.initial_state
         rate = 0.2 * population.largest_stable_learning_rate(start)
@@ -82,13 +82,13 @@ class TestAgainstTheFullMatrix:
         reduced = gradient_descent(population, record="linear", records=301, **options)
         four = np.column_stack([full.states(), full.diagonal()])
         assert np.abs(reduced.states - four).max() <= ROUNDING
-        assert np.ptp(reduced.beta) > 1e-4  # it moves
+        assert np.ptp(reduced.beta) > 1e-4
         assert full.leakage() <= ROUNDING
         assert "diagonal of A fixed" not in full.violations()
         frozen = gradient_descent(population.population, record="linear", records=301, **options)
         assert np.abs(frozen.states - four[:, :3]).max() > 1e-6
 
-    def test_the_diagonal_stays_where_it_is_not_trained(self):
+    def test_diagonal_is_constant_if_not_trained(self):
         w = unit(SMALL)
         A, v = embed(SMALL, SMALL.initial_state, w)
         full = full_descent(SMALL, A, v, w, learning_rate=0.01, steps=3)
@@ -97,29 +97,29 @@ class TestAgainstTheFullMatrix:
 
 
 class TestShift:
-    def test_at_the_frozen_diagonal_it_is_the_population(self):
+    def test_gradient_at_the_frozen_diagonal_equals_the_population(self):
         population = Population(SMALL, tolerance=1e-12)
         state, four = SMALL.initial_state, DiagonalPopulation(population)
         entries = four.gradient(DiagonalState(*state, SMALL.beta))
         assert entries[:3] == population.gradient(state)
 
-    def test_a_constant_added_to_the_scores_changes_nothing(self):
+    def test_constant_added_to_the_scores_has_no_effect(self):
         four = DiagonalPopulation(Population(SMALL, tolerance=1e-12))
         here = DiagonalState(0.2, 0.5, -0.25, 1.0)
-        moved = DiagonalState(0.2, 0.5 + 2.0, -0.25 + 2.0, 1.0 + 2.0)
-        close(four.gradient(moved), four.gradient(here), rel=1e-12)
-        close(four.evaluate(moved).loss, four.evaluate(here).loss, rel=1e-14)
+        shifted = DiagonalState(0.2, 0.5 + 2.0, -0.25 + 2.0, 1.0 + 2.0)
+        close(four.gradient(shifted), four.gradient(here), rel=1e-12)
+        close(four.evaluate(shifted).loss, four.evaluate(here).loss, rel=1e-14)
 
-    def test_another_problem_with_that_diagonal_agrees(self):
+    def test_values_equal_those_of_a_problem_with_this_diagonal(self):
         here = DiagonalState(0.2, 0.5, -0.25, 1.6)
         other = Population(SMALL.replace(beta=1.6), tolerance=1e-12).evaluate(here[:3])
-        found = DiagonalPopulation(Population(SMALL, tolerance=1e-12)).evaluate(here)
-        close(found.loss, other.loss, rel=1e-12)
-        close(found.test_error, other.test_error, rel=1e-12)
+        value = DiagonalPopulation(Population(SMALL, tolerance=1e-12)).evaluate(here)
+        close(value.loss, other.loss, rel=1e-12)
+        close(value.test_error, other.test_error, rel=1e-12)
 
 
-class TestRuns:
-    def test_what_a_run_knows(self):
+class TestTrajectory:
+    def test_attributes_of_a_trajectory(self):
         population = DiagonalPopulation(Population(SMALL, tolerance=1e-10))
         run = gradient_flow(population, horizon=1e4, records=50)
         assert isinstance(run.problem, DiagonalProblem)
@@ -133,7 +133,7 @@ class TestRuns:
         assert back.final == run.final
         np.testing.assert_array_equal(back.to_dataset()["beta"], run.beta)
 
-    def test_a_leaking_row_sum_is_seen(self):
+    def test_drifting_row_sum_is_a_violation(self):
         class Leaking(DiagonalPopulation):
             def gradient(self, state):
                 entries = super().gradient(state)
@@ -142,8 +142,8 @@ class TestRuns:
         run = gradient_flow(Leaking(Population(SMALL, tolerance=1e-10)), horizon=1e3)
         assert run.violations()["row sum of A"] > 1e-7
 
-    def test_association_is_judged_with_the_diagonal_of_its_time(self):
-        """The largest entries of a row are its set's although rho exceeds the diagonal's start."""
+    def test_patch_association_uses_the_current_diagonal(self):
+        """The patch association holds although rho exceeds the initial diagonal."""
         problem = Problem(D=8, C=2, q=0.3, beta=-1.0)
         population = DiagonalPopulation(Population(problem, tolerance=1e-10))
         start = DiagonalState(0.1, 1.0, -0.5, 1.0)
@@ -151,6 +151,6 @@ class TestRuns:
         assert run.violations()["patch association"] == 0.0
         assert (run.rho > problem.beta).all()
 
-    def test_only_a_population_is_taken(self):
+    def test_other_types_than_population_raise(self):
         with pytest.raises(ParameterError, match="must be a Population"):
             DiagonalPopulation(SMALL)

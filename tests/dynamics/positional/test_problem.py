@@ -40,13 +40,13 @@ VALID = {"D": 64, "C": 4, "q": 2 / 64}
         ({"sigma": -0.1}, "sigma"),
     ],
 )
-def test_a_constraint_violated_gives_one_sentence_that_names_the_parameter(changes, name):
+def test_error_message_contains_the_parameter(changes, name):
     with pytest.raises(ParameterError) as caught:
         Problem(**{**VALID, **changes})
-    sentence = str(caught.value)
-    assert sentence.startswith(f"{name} = ")
-    assert "must be" in sentence
-    assert "\n" not in sentence
+    message = str(caught.value)
+    assert message.startswith(f"{name} = ")
+    assert "must be" in message
+    assert "\n" not in message
 
 
 def test_defaults_follow_the_paper():
@@ -68,7 +68,7 @@ def test_numpy_scalars_are_accepted_and_become_plain_numbers():
     assert type(problem.q) is float
 
 
-def test_replace_validates_again():
+def test_replace_validates_the_result():
     with pytest.raises(ParameterError, match="C = 5"):
         Problem(**VALID).replace(C=5)
 
@@ -81,7 +81,7 @@ class TestPresets:
         assert problem.beta == math.log(math.log(64))
         assert Problem.parametrization_3_1(64, 4, nu=0.2).nu == 0.2
 
-    def test_equation_T_divides_by_root_d(self):
+    def test_equation_T_has_temperature_root_d(self):
         assert Problem.equation_T(16, 4, 0.1, d=25).temperature == 5.0
 
     def test_section_4_has_temperature_one(self):

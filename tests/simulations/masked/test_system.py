@@ -1,4 +1,4 @@
-"""Masked image modelling through the tools: sweeps, maps, searches, the command line."""
+"""The system of masked image modelling: problems, outcomes, sweeps, maps, falsify, command line."""
 
 import json
 import math
@@ -57,7 +57,7 @@ class TestBuild:
         assert masked.build(values).problem == expected
 
     @pytest.mark.parametrize(
-        ("values", "sentence"),
+        ("values", "message"),
         [
             ({"D": 64}, "D is not a parameter of this system: choose among P, mask_ratio"),
             ({"z": 1.0, "z_low": 1.0}, "z_low and z are not allowed together"),
@@ -73,36 +73,39 @@ class TestBuild:
             ({"quadrature": 0.0}, "quadrature = 0.0 is not allowed"),
         ],
     )
-    def test_refusals_are_one_sentence(self, masked, values, sentence):
-        with pytest.raises(ParameterError, match=sentence) as refusal:
+    def test_invalid_parameters(self, masked, values, message):
+        with pytest.raises(ParameterError, match=message) as error:
             masked.build(values)
-        assert "\n" not in str(refusal.value)
+        assert "\n" not in str(error.value)
 
     @pytest.mark.parametrize("query", ["local", "global"])
-    def test_the_default_horizon_is_long_enough(self, masked, query):
+    def test_default_horizon_suffices(self, masked, query):
         for changes in ({}, {"mask_ratio": 0.2, "z": 2.0}, {"mask_ratio": 0.8}, {"K": 2}):
-            found = masked.measure(masked.build(SMALL | {"query": query} | changes))
-            assert found["shortfall"] <= 1e-2
-            assert found["learned"] < found["time"]
+            outcomes = masked.measure(masked.build(SMALL | {"query": query} | changes))
+            assert outcomes["shortfall"] <= 1e-2
+            assert outcomes["learned"] < outcomes["time"]
 
 
 class TestMeasure:
-    def test_outcomes_are_those_of_a_run_made_by_hand(self, masked):
+    def test_outcomes_equal_those_of_a_flow(self, masked):
         case = masked.build(SMALL)
-        found = masked.measure(case)
+        outcomes = masked.measure(case)
         population = MaskedPopulation(case.problem)
         run = gradient_flow(population, horizon=case.settings["horizon"])
         events = find_events(run, population)
-        assert found["status"] == "completed"
-        assert found["phases"] == 2.0
-        close(found["switch"], events.switch.time, rel=1e-3)
-        close(found["Phi_n"], run.phi_own[-1, 0], rel=1e-6)
-        close(found["Phi_1"], run.phi_global[-1, 0], rel=1e-6)
-        close(found["loss"], run.loss[-1], rel=1e-5)
-        assert set(found) == {one.name for one in masked.outcomes} | {"status", "message"}
+        assert outcomes["status"] == "completed"
+        assert outcomes["phases"] == 2.0
+        close(outcomes["switch"], events.switch.time, rel=1e-3)
+        close(outcomes["Phi_n"], run.phi_own[-1, 0], rel=1e-6)
+        close(outcomes["Phi_1"], run.phi_global[-1, 0], rel=1e-6)
+        close(outcomes["loss"], run.loss[-1], rel=1e-5)
+        assert set(outcomes) == {quantity.name for quantity in masked.outcomes} | {
+            "status",
+            "message",
+        }
 
-    def test_a_tolerance_means_the_error_of_loss_and_gradient_as_in_every_theory(self, masked):
-        """The mean field of 4096 patches has an error that no finer quadrature lowers."""
+    def test_tolerance_bounds_the_error_of_loss_and_gradient(self, masked):
+        """The mean field of 4096 patches has an error that quadrature does not reduce."""
         random_scales = SMALL | {"method": "mean_field", "z_low": 1.0, "z_high": 1.5}
         fine = masked.measure(masked.build(random_scales | {"quadrature": 1e-9}))
         assert fine["status"] == "completed"
@@ -119,17 +122,17 @@ class TestMeasure:
         case = masked.build(SMALL | {"horizon": 100.0})
         run = masked.solve(case)
         columns, errors = masked.observe(case, run), masked.errors(case, run)
-        assert set(columns) == set(errors) == {one.name for one in masked.observables}
+        assert set(columns) == set(errors) == {quantity.name for quantity in masked.observables}
         assert np.array_equal(columns["Phi_rest"], np.abs(run.column("Phi_other")))
         close(columns["Upsilon_n"], run.column("Upsilon_own"), rel=1e-12)
         assert np.all(columns["Upsilon_max"] >= np.abs(columns["Upsilon_n"]))
         assert all(np.all(np.asarray(error) >= 0.0) for error in errors.values())
 
-    def test_a_run_with_frozen_features_has_no_phases(self, masked):
-        found = masked.measure(masked.build(SMALL | {"moving": "positions", "horizon": 50.0}))
-        assert found["Phi_n"] == 0.0
-        assert math.isnan(found["phases"])
-        assert math.isnan(found["upsilon_ratio"])
+    def test_run_with_fixed_features_has_no_phases(self, masked):
+        outcomes = masked.measure(masked.build(SMALL | {"moving": "positions", "horizon": 50.0}))
+        assert outcomes["Phi_n"] == 0.0
+        assert math.isnan(outcomes["phases"])
+        assert math.isnan(outcomes["upsilon_ratio"])
 
 
 class TestSweepAndMap:
@@ -139,18 +142,18 @@ class TestSweepAndMap:
         assert np.array_equal(sweep.data["phases"].values, expected)
         assert {1.0, 2.0} == set(expected.ravel())
 
-    def test_every_map_is_drawn_with_its_boundary(self, sweep):
-        names = [one.name for one in maps.maps_of(sweep)]
+    def test_maps_and_their_boundaries(self, sweep):
+        names = [plot.name for plot in maps.maps_of(sweep)]
         assert names == ["ratio", "global-falls", "learned", "positions", "excess"]
-        for one in maps.maps_of(sweep):
-            data = maps.draw_data(sweep, one, {})
+        for plot in maps.maps_of(sweep):
+            data = maps.draw_data(sweep, plot, {})
             artists = regime_map.draw(data)
             labels = [handle.get_label() for handle in artists["handles"]]
             assert any("Delta" in text for text in labels) == any(
-                over.name == "Delta" for over in one.overlays
+                overlay.name == "Delta" for overlay in plot.overlays
             )
 
-    def test_the_boundary_is_the_gap_itself(self, sweep):
+    def test_boundary_is_the_information_gap(self, sweep):
         data = maps.draw_data(sweep, maps.maps_of(sweep)[0], {})
         assert data["overlay Delta"].values == pytest.approx(
             np.array([[-0.1, -0.3], [0.6, 0.4]]), abs=1e-12
@@ -159,7 +162,7 @@ class TestSweepAndMap:
 
 
 class TestFalsify:
-    def test_a_false_conjecture_is_falsified(self, capsys):
+    def test_false_conjecture_is_falsified(self, capsys):
         code = main(
             [
                 "falsify",
@@ -181,14 +184,14 @@ class TestFalsify:
         assert report["counterexample"]["violation"] > report["counterexample"]["numerical error"]
         assert report["command"].startswith("patchdyn run --system masked --P 16")
 
-    def test_a_true_one_is_not(self):
+    def test_true_conjecture_is_not_falsified(self):
         report = falsify(
             "Phi_n >= 0 and a_n <= 1", system="masked", most=8, budget=60.0, fixed={"horizon": 1e3}
         )
         assert not report.falsified
         assert report.results == {Result.HOLDS: 8}
 
-    def test_a_run_at_hand_is_judged(self):
+    def test_check_of_an_existing_run(self):
         problem = MaskedProblem.from_sizes([4, 2, 2], query=5)
         run = gradient_flow(MaskedPopulation(problem), horizon=1e3)
         assert_holds("excess <= at_start(excess) and Phi_n >= Phi_1", run, "masked")
@@ -205,28 +208,28 @@ class TestCommandLine:
             {"moving": "features", "z_low": 1.0, "z_high": 1.5, "P": 10**4},
         ],
     )
-    def test_command_makes_the_same_case(self, masked, values):
+    def test_command_reproduces_the_case(self, masked, values):
         case = masked.build(values)
-        words = command(case).split()[1:]
-        given = given_parameters(build_parser().parse_args(words))
+        arguments = command(case).split()[1:]
+        given = given_parameters(build_parser().parse_args(arguments))
         again = masked.build(given)
         assert (again.problem, again.solver) == (case.problem, case.solver)
         assert again.settings == case.settings
 
     def test_run_prints_and_saves(self, masked, tmp_path, capsys):
         out = tmp_path / "run.nc"
-        words = ["run", "--system", "masked", "--P", "4096", "--kappa-c", "0.9"]
-        assert main([*words, "--json", "--out", str(out)]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert told["system"] == "masked"
-        assert told["outcomes"]["phases"] == 2.0
-        close(told["constants"]["Delta"], 0.5, rel=1e-12)
+        arguments = ["run", "--system", "masked", "--P", "4096", "--kappa-c", "0.9"]
+        assert main([*arguments, "--json", "--out", str(out)]) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert report["system"] == "masked"
+        assert report["outcomes"]["phases"] == 2.0
+        close(report["constants"]["Delta"], 0.5, rel=1e-12)
         assert out.is_file()
-        assert main([*words, "--out", str(out)]) == 2
-        assert main([*words, "--horizon", "10"]) == 0
+        assert main([*arguments, "--out", str(out)]) == 2
+        assert main([*arguments, "--horizon", "10"]) == 0
         text = capsys.readouterr().out
         assert "status       completed" in text
-        assert all(one.name in text for one in masked.outcomes)
+        assert all(quantity.name in text for quantity in masked.outcomes)
 
     def test_partitions_are_written_out_and_read_back(self, masked):
         text = "0-3/4,5/6-7:0,4/1,5/2-3,6-7"
@@ -235,13 +238,13 @@ class TestCommandLine:
             P=8, query=4, mask_ratio=0.5,
             partitions=(((0, 1, 2, 3), (4, 5), (6, 7)), ((0, 4), (1, 5), (2, 3, 6, 7))),
         )  # fmt: skip
-        words = command(case).split()[1:]
-        given = given_parameters(build_parser().parse_args(words))
+        arguments = command(case).split()[1:]
+        given = given_parameters(build_parser().parse_args(arguments))
         assert masked.build(given).problem == case.problem
-        assert main([*words, "--json"]) == 0
+        assert main([*arguments, "--json"]) == 0
 
     @pytest.mark.parametrize(
-        ("values", "sentence"),
+        ("values", "message"),
         [
             ({"partitions": "0-3/x"}, "an area must be patches such as 0-3"),
             ({"partitions": "0-99999"}, "at most 10000"),
@@ -251,12 +254,12 @@ class TestCommandLine:
             ({"partitions": "0-3/4-7", "query": "9"}, "query = 9 is not allowed"),
         ],
     )
-    def test_partitions_that_are_none(self, masked, values, sentence):
-        with pytest.raises(ParameterError, match=sentence):
+    def test_invalid_partitions(self, masked, values, message):
+        with pytest.raises(ParameterError, match=message):
             masked.build(values)
 
     @pytest.mark.parametrize(
-        ("words", "sentence"),
+        ("arguments", "message"),
         [
             (["--system", "masked", "--kappa-c", "2"], "kappa_c = 2.0 is not allowed"),
             (["--system=masked", "--D", "64"], "unrecognized arguments: --D 64"),
@@ -264,25 +267,25 @@ class TestCommandLine:
             (["--system", "masked", "--P", "many"], "argument --P: 'many' is not allowed"),
         ],
     )
-    def test_refusals(self, words, sentence, capsys):
-        assert main(["run", *words]) == 2
-        assert sentence in capsys.readouterr().err
+    def test_invalid_options(self, arguments, message, capsys):
+        assert main(["run", *arguments]) == 2
+        assert message in capsys.readouterr().err
 
 
 class TestStrategy:
     @settings(max_examples=15)
     @given(masked_problems(partitions=True))
-    def test_reduced_gradient_is_that_of_the_full_model(self, problem):
+    def test_reduced_gradient_equals_the_full_model(self, problem):
         model, columns = full.FullMaskedModel(problem), columns_of(problem)
         rng = np.random.default_rng(problem.P)
         state, Q = rng.normal(size=columns.max() + 1), rng.normal(size=(model.dimension,) * 2)
         Q[problem.patch] = state[columns]
-        found = MaskedPopulation(problem, "enumeration").gradient(state)[columns]
-        assert found == pytest.approx(model.evaluate(Q)[1][problem.patch], abs=1e-13)
+        gradient = MaskedPopulation(problem, "enumeration").gradient(state)[columns]
+        assert gradient == pytest.approx(model.evaluate(Q)[1][problem.patch], abs=1e-13)
 
     @settings(max_examples=15)
     @given(masked_problems(partitions=False, where="Delta > 0.1 and is_global == 0"))
-    def test_filtered_problems_satisfy_the_filter(self, problem):
+    def test_strategy_satisfies_the_condition(self, problem):
         assert problem.information_gap > 0.1
         assert problem.roles == ("local",)
         assert 0.0 < natural_horizon(problem, 1e-2) < math.inf

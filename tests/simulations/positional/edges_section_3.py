@@ -97,4 +97,15 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
         ("full matrix", "reduced and full-matrix descent agree",
          {"difference": 0.99e-12}, {"difference": 1.01e-12}),
     ],
+    "figure-3": [
+        ("data point", "f* > 0 where more patches hold -1 than +1",
+         {"f_star": 4, "minus": 31, "plus": 30}, {"f_star": 4, "minus": 30, "plus": 30}),
+        ("data point", "f* > 0 where more patches hold -1 than +1",
+         {"f_star": 4, "minus": 31, "plus": 30}, {"f_star": 0, "minus": 31, "plus": 30}),
+        ("data point", "a set holds +1 alone", {"whole_sets": 1}, {"whole_sets": 0}),
+        ("data point", "the share is its exact probability",
+         {"deviation": 3.99}, {"deviation": 4.01}),
+        ("data point", "the share is its exact probability",
+         {"deviation": -3.99}, {"deviation": -4.01}),
+    ],
 }  # fmt: skip

@@ -32,10 +32,10 @@ class TestConditions:
         settled = quasi_steady(family, 1.1, 0.7)
         close(settled, SlowManifold(population).alpha(0.0, 0.0), rel=1e-6)
         for alpha in np.geomspace(0.3, 3.0, 8) * settled:
-            found = conditions(family, float(alpha), 1.1, 0.7)
+            result = conditions(family, float(alpha), 1.1, 0.7)
             gradient = population.gradient(State(float(alpha), 0.0, 0.0))
-            assert found.slope * -gradient.alpha > 0.0
-            assert found.drift * (gradient.rho - gradient.gamma) > 0.0
+            assert result.slope * -gradient.alpha > 0.0
+            assert result.drift * (gradient.rho - gradient.gamma) > 0.0
 
     def test_drift_vanishes_at_the_critical_alpha(self):
         critical = critical_alpha(FAMILY.problem(1.5, 0.5))

@@ -52,7 +52,7 @@ def drift(point):
     N = D - C
     contrast = float((point.beta - point.x) / point.tau)
     lost = -2 * min(math.log10(abs(contrast) or 1e-323), 0.0)  # in 1 - D r, and in y_1 - y_s
-    lost += 2 * abs(contrast) / math.log(10.0)  # in r, and beside 1
+    lost += 2 * abs(contrast) / math.log(10.0)  # in r, and next to 1
     with mp.workdps(DIGITS + int(lost)):
         q, nu, beta, x, tau, kappa, alpha = (
             mp.mpf(number.numerator) / number.denominator

@@ -49,6 +49,7 @@ def test_D_is_a_multiple_of_C_and_dense_problems_are_omitted():
 
 
 def curve(power, C=(4,) * 4):
+    """Return a constructed curve with these powers of D."""
     D = (100, 1000, 10_000, 100_000)
     return claim.Curve(D, C, tuple(D ** -float(e) for D, e in zip(D, power)))
 
@@ -66,16 +67,16 @@ def test_least_rise_where_sets_grow(power, least):
     within(curve(power, (5, 7, 9, 12)).least_rise, least, 1e-12)
 
 
-def test_least_rise_leaves_out_sizes_of_one_set_size():
-    """The exponent falls between two sizes, and rises above both where C grows."""
+def test_least_rise_compares_with_all_earlier_sizes():
+    """Use exponents that fall between two sizes, and rise above both where C grows."""
     within(curve((3, 2, 4, 3), (5, 5, 6, 6)).least_rise, 1.0, 1e-12)
     within(curve((2, 3, 4, 3), (5, 5, 6, 6)).least_rise, 1.0, 1e-12)
     assert math.isnan(curve((3, 4, 5, 7)).least_rise)
 
 
-def test_course_knows_its_powers():
-    one = curve((1.5, 2.5, 2.5, 2.5))
-    assert one.stays_below(1) == 100.0
-    assert one.stays_below(2) == 1000.0
-    assert math.isnan(one.stays_below(3))
-    close(one.slopes[-1], 2.5, rel=1e-12)
+def test_thresholds_and_local_exponents_of_a_curve():
+    errors = curve((1.5, 2.5, 2.5, 2.5))
+    assert errors.stays_below(1) == 100.0
+    assert errors.stays_below(2) == 1000.0
+    assert math.isnan(errors.stays_below(3))
+    close(errors.slopes[-1], 2.5, rel=1e-12)

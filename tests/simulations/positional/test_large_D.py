@@ -52,21 +52,21 @@ def test_the_end_is_at_the_goal_where_alpha_jumps_too(D):
 @pytest.mark.slow
 def test_the_end_of_a_run_does_not_depend_on_the_steps():
     case = Case("nu=1/D", 3, 4, 1_000)
-    usual = large.run_flow(case)
-    close(usual.path.loss[-1], large.LOSS_GOAL, rel=large.END_ACCURACY)
+    default = large.run_flow(case)
+    close(default.path.loss[-1], large.LOSS_GOAL, rel=large.END_ACCURACY)
     path = gradient_flow(
-        usual.population,
+        default.population,
         horizon=case.horizon,
         rtol=1e-6,
         records=60,
-        until=lambda state: usual.population.certified_loss(state).loss < 0.7 * large.LOSS_GOAL,
+        until=lambda state: default.population.certified_loss(state).loss < 0.7 * large.LOSS_GOAL,
     )
-    coarse = large.ended_at_goal(path, usual.population)
+    coarse = large.ended_at_goal(path, default.population)
     assert path.time[-1] > 1.1 * coarse.time[-1]
-    close(coarse.time[-1], usual.path.time[-1], rel=1e-4)
-    close(coarse.states[-1], usual.path.states[-1], rel=1e-4)
+    close(coarse.time[-1], default.path.time[-1], rel=1e-4)
+    close(coarse.states[-1], default.path.states[-1], rel=1e-4)
     above = path.at_records([0, 1, 2])
-    assert large.ended_at_goal(above, usual.population) is above
+    assert large.ended_at_goal(above, default.population) is above
 
 
 def test_cases_are_the_papers_parametrization_and_one_contrast():
@@ -124,6 +124,6 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
 
 
 def test_nu_never_turns_along_the_branch():
-    from dynamics.positional.large_D import Limit
+    from dynamics.positional.many_patch_limit import Limit
 
     assert turning_points(Limit(4, 16.0, 5)) == 0

@@ -105,13 +105,13 @@ def test_conclusions_of_a_run():
     problem = Problem(D=16, C=4, q=0.25)
     path = theorem.flow(problem, 1e-8)
     population = Population(problem, tolerance=1e-8)
-    found = theorem.conclusions(path, population, 1e3)
+    result = theorem.conclusions(path, population, 1e3)
     exact, label = reference(problem, path.at(1e3)), exact_label_error(problem)
     bound = population.evaluate(path.at(1e3)).test_error_bound + label_error(problem).bound
     assert 0.0 < bound < 1e-9
     true = float(exact.test_error.mid()) + float(label)
-    assert true <= found.disagreement <= true + 2.0 * bound + 1e-15
-    assert contains(exact.loss, found.risk, 1e-8)
+    assert true <= result.disagreement <= true + 2.0 * bound + 1e-15
+    assert contains(exact.loss, result.risk, 1e-8)
     sampled = Population(problem, "sampling", samples=2000, seed=1)  # its bound counts
     estimate = sampled.evaluate(path.at(1e3))
     assert estimate.test_error_bound > 0.1 * true

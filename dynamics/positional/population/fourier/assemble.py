@@ -1,18 +1,17 @@
-r"""Sum over R of the Fourier integrals, with every error accounted for by name.
+r"""Sum over R of the Fourier integrals, with bounds of all errors.
 
-The identity of the notebook ``fourier_method``, Section 3.
-
-For real ``eta`` in (-1, 1), ``w = eta + i t``, the trapezoid rule with half-shifted nodes
-``t_k = (k + 1/2) 2 pi / Omega`` gives exactly
+The identity is derived in the notebook ``fourier_method``, Section 3. For real ``eta`` in (-1, 1),
+``w = eta + i t``, the trapezoidal rule with half-shifted nodes ``t_k = (k + 1/2) 2 pi / Omega``
+gives exactly
 
 .. math:: s(-F) = \frac{1}{1 + e^{\eta\Omega}} + \frac{2\pi}{\Omega}\sum_{k \ge 0}
           \mathrm{Re}\frac{e^{-w_k F}}{\sin \pi w_k}
           + \sum_{m \ge 1} (-1)^m \bigl[e^{-\eta m\Omega} s(F - m\Omega)
-          - e^{\eta m\Omega} s(-F - m\Omega)\bigr],
+          - e^{\eta m\Omega} s(-F - m\Omega)\bigr].
 
-so the aliases (last sum) are exponentially small wherever F stays inside the window
-``|F| < Omega`` by a margin, and are bounded by tilted expectations elsewhere. The loss is the
-same integral with 1/(w sin(pi w)). No node sits at t = 0, and none of eta is excluded.
+The aliases (last sum) are exponentially small for F well inside the window ``|F| < Omega``, and are
+bounded by tilted expectations elsewhere. The loss is the same integral with 1/(w sin(pi w)). No
+node is at t = 0, and every eta is allowed.
 """
 
 import math
@@ -33,12 +32,11 @@ from dynamics.positional.population.fourier.errors import (
     drifts,
     table_errors,
 )
-from dynamics.positional.population.fourier.foreseen import foreseen_sums
-from dynamics.positional.population.fourier.goals import Asked, prepare
+from dynamics.positional.population.fourier.goals import Target, prepare
 from dynamics.positional.population.fourier.lines import (
     INTEGRATED,
     LEFT_OUT,
-    SURELY_NEGATIVE,
+    NEGATIVE,
     TOO_MANY_NODES,
     Lines,
     design,
@@ -47,26 +45,34 @@ from dynamics.positional.population.fourier.node_sums import NodeSums, node_sums
 from dynamics.positional.population.fourier.operation_count import (
     MOST_OPERATIONS,
     OPERATIONS_AT_ONCE,
-    at_most,
+    operation_bound,
     operations,
-    too_long,
+    too_many_operations,
 )
+from dynamics.positional.population.fourier.predicted_sums import predicted_sums
 from dynamics.positional.population.fourier.set_law import SetLaw
 from dynamics.positional.population.fourier.tables import Model, Tables
 from dynamics.positional.population.fourier.tilts import TILTS, UNTILTED
-from dynamics.positional.population.fourier.windows import account
+from dynamics.positional.population.fourier.windows import add_truncation_and_aliases
 
 #: Parts of the bound, in the order of the columns of ``bounds``.
 PARTS = ("truncation in R", "truncation in t", "aliasing in t", "aliasing in R", "rounding")
 
-#: How often lines are chosen anew, for a lower goal, before the answer stands as it is.
+#: Largest numbers of iterations with lower goals.
 _ROUNDS, _RELATIVE_ROUNDS = 4, 8
 
 
 class Result(NamedTuple):
-    """Loss, E[s(-F) dF] for alpha, gamma, rho, and E[s(-F)]: ``values[5]``, ``bounds[5, parts]``.
+    """Expectations and their errors.
 
-    ``magnitude[5]`` bounds E[s(-F) |dF|] from above.
+    Attributes
+    ----------
+    values
+        Loss, E[s(-F) dF] for alpha, gamma, rho, and E[s(-F)], (5,).
+    bounds
+        Errors, (5, parts), see `PARTS`.
+    magnitude
+        Upper bounds of E[s(-F) |dF|], (5,).
     """
 
     values: np.ndarray
@@ -75,71 +81,74 @@ class Result(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """``mean[5, total]``: E[F 1{R=r}], E[dF 1{R=r}], P[R=r]; ``error``: of the law and of sums."""
+    """Moments by total: ``mean``, (5, totals), of F, dF and 1 on R = r, and their ``error``."""
 
     mean: np.ndarray
     error: np.ndarray
 
 
 class Integrated(NamedTuple):
-    """What the integrals give, by total; 0 where there is none.
+    """Results of the integrals by total; 0 for totals without an integral.
 
-    ``front[total, 5]``: the bounds on the line; ``constant``: 1 / (1 + e^(eta Omega));
-    ``sizes[total, 5]``: the moduli of the results; ``bounds[total, 5, parts]``: their errors;
-    ``moved[total, 5]``: what the errors of all probabilities do, on average.
+    ``front[total, 5]``: bounds on the line; ``constant``: 1 / (1 + e^(eta Omega));
+    ``sizes[total, 5]`` and ``bounds[total, 5, parts]``: moduli of the results and their errors;
+    ``rounding[total, 5]``: average effect of the errors of all probabilities.
     """
 
     front: np.ndarray
     constant: np.ndarray
     sizes: np.ndarray
     bounds: np.ndarray
-    moved: np.ndarray
+    rounding: np.ndarray
 
 
 def expectation(
     law: SetLaw,
     model: Model,
-    of_weights: WeightErrors,
+    weight_errors: WeightErrors,
     crude: np.ndarray,
-    asked: Asked,
-    foreseen: bool = False,
+    target: Target,
+    predict: bool = False,
 ) -> Result:
-    """Return the :class:`Result` at one state, to the accuracy ``asked`` where it can be met.
+    """Return the :class:`Result` at one state, with the requested accuracy if that can be met.
 
-    ``crude`` bounds softplus(-F), |dF|, 1 everywhere, ``of_weights`` the errors of the attention
-    weights. Raises ToleranceError where the integrals are counted to be more than
-    ``MOST_OPERATIONS``, before they are computed. With ``foreseen`` no integral is: values and
-    bounds are about what they will be.
+    ``crude`` bounds softplus(-F), |dF|, 1 everywhere, ``weight_errors`` the errors of the attention
+    weights. With ``predict`` values and bounds are predicted without computing an integral.
+
+    Raises
+    ------
+    ToleranceError
+        If the integrals need more than ``MOST_OPERATIONS`` operations.
     """
     most = float(min(OPERATIONS_AT_ONCE, MOST_OPERATIONS))
-    result, finished = at_once(law, model, of_weights, crude, asked, most, foreseen)
+    result, finished = at_once(law, model, weight_errors, crude, target, most, predict)
     if not finished:
-        result = _in_parts(law, model, of_weights, crude, asked, foreseen)
+        result = _in_parts(law, model, weight_errors, crude, target, predict)
     return result
 
 
 @kernel
-def at_once(law, model, of_weights, crude, asked, most, foreseen):
-    """Return the :class:`Result`, and whether it is: not if it takes ``most`` operations or more.
+def at_once(law, model, weight_errors, crude, target, most, predict):
+    """Return the :class:`Result`, and whether it is complete: not with ``most`` operations or more.
 
-    All in one call: lists of tables that pass between Python and kernels take as long as a fifth
-    of the work at D = 1024.
+    A single compiled call avoids passing tables between Python and kernels, which takes a fifth of
+    the time at D = 1024.
     """
-    goals = prepare(law, model, crude, asked)
-    if not asked.loss:
+    goals = prepare(law, model, crude, target)
+    if not target.loss:
         goals.goal[0] = math.inf
     rest = math.exp(goals.log_beyond) * crude
     result = Result(np.zeros(5), np.zeros((5, 5)), np.zeros(5))
-    for _ in range(_RELATIVE_ROUNDS if asked.relative else _ROUNDS):
-        lines = design(law, goals, asked)
-        work = at_most(law.C, law.L, len(law.n), lines.nodes, lines.angles)
+    for _ in range(_RELATIVE_ROUNDS if target.relative else _ROUNDS):
+        lines = design(law, goals, target)
+        work = operation_bound(law.C, law.L, len(law.n), lines.nodes, lines.angles)
         if work >= most:
             return result, False
-        if foreseen:
-            sums = foreseen_sums(law, goals, lines)
+        if predict:
+            sums = predicted_sums(law, goals, lines)
         else:
             sums = node_sums(law.n, law.C, law.L, goals.tables, lines, lines.nodes, False)
-        result, settled = assemble(law, model, of_weights, goals, lines, sums, rest, asked)
+        result, settled = assemble(law, model, weight_errors, goals, lines, sums, rest, target)
         if settled:
             break
     return result, True
@@ -148,28 +157,28 @@ def at_once(law, model, of_weights, crude, asked, most, foreseen):
 def _in_parts(
     law: SetLaw,
     model: Model,
-    of_weights: WeightErrors,
+    weight_errors: WeightErrors,
     crude: np.ndarray,
-    asked: Asked,
-    foreseen: bool,
+    target: Target,
+    predict: bool,
 ) -> Result:
-    """Return the same where the integrals are long work, counted before; Ctrl-C is heard."""
-    goals, result = prepare(law, model, crude, asked), None
-    if not asked.loss:
+    """Return the result of long computations in several calls, so that Ctrl-C takes effect."""
+    goals, result = prepare(law, model, crude, target), None
+    if not target.loss:
         goals.goal[0] = math.inf
     rest = math.exp(goals.log_beyond) * crude
-    for _ in range(_RELATIVE_ROUNDS if asked.relative else _ROUNDS):
-        lines = design(law, goals, asked)
+    for _ in range(_RELATIVE_ROUNDS if target.relative else _ROUNDS):
+        lines = design(law, goals, target)
         work = operations(law.C, law.L, len(law.n), lines.nodes, lines.angles, lines.share)
         if work > MOST_OPERATIONS:
             if result is None:
-                raise ToleranceError(too_long(work, int(lines.nodes.sum())))
-            break  # what is there, with its bounds
-        if foreseen:
-            sums = foreseen_sums(law, goals, lines)
+                raise ToleranceError(too_many_operations(work, int(lines.nodes.sum())))
+            break  # return the previous result with its bounds
+        if predict:
+            sums = predicted_sums(law, goals, lines)
         else:
             sums = _integrate(work, law, goals.tables, lines)
-        result, settled = assemble(law, model, of_weights, goals, lines, sums, rest, asked)
+        result, settled = assemble(law, model, weight_errors, goals, lines, sums, rest, target)
         if settled:
             break
     assert result is not None
@@ -177,7 +186,7 @@ def _in_parts(
 
 
 def _integrate(work: float, law: SetLaw, tables: Tables, lines: Lines) -> NodeSums:
-    """Return the ``node_sums``; long work in parts, so that Ctrl-C is heard."""
+    """Return the ``node_sums``, computed in parts if there are many operations."""
     parts, nodes = 1 + int(work / OPERATIONS_AT_ONCE), lines.nodes
     if parts == 1:
         return node_sums(law.n, law.C, law.L, tables, lines, nodes, False)
@@ -193,12 +202,13 @@ def _integrate(work: float, law: SetLaw, tables: Tables, lines: Lines) -> NodeSu
 
 
 @kernel
-def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
-    """Add up all R, ``rest`` bounding those beyond, and lower each goal that was missed.
+def assemble(law, model, weight_errors, goals, lines, sums, rest, target):
+    """Return the :class:`Result` summed over all R, and whether all goals are met.
 
-    Returns the :class:`Result` and whether all goals were met; overwrites ``sums``.
+    ``rest`` bounds the contribution of totals outside the tables. Goals that are not met are
+    lowered. ``sums`` is overwritten.
     """
-    tables, logs, count = goals.tables, goals.bounds.logs, len(lines.kind)
+    tables, logs, count = goals.tables, goals.bounds.logs, len(lines.treatment)
     result = Result(np.zeros(5), np.zeros((5, 5)), np.zeros(5))
     integrated = Integrated(
         np.exp(lines.logs),
@@ -210,55 +220,55 @@ def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
     moments = Moments(np.empty((5, count)), np.empty((5, count)))
     _fill_moments(law, tables, moments)
     _add_values(law, tables, lines, sums, moments, integrated, result)
-    errors = table_errors(law, model, of_weights, tables)
-    beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
+    errors = table_errors(law, model, weight_errors, tables)
+    beyond = np.zeros(5)  # bounds of the totals with too many nodes
     for k in range(5):
         result.bounds[k, 0] = rest[k]
-    _add_left_out(lines.kind, goals.bounds, errors.most, result.bounds, beyond)
-    _add_surely_negative(lines.kind, logs, errors.most, moments, result.bounds)
-    drift_of_moments(lines.kind == SURELY_NEGATIVE, law, tables, errors, result.bounds)
-    account(lines, logs, errors.most, integrated, np.empty((2, 5)))
+    _add_left_out(lines.treatment, goals.bounds, errors.most, result.bounds, beyond)
+    _add_negative(lines.treatment, logs, errors.most, moments, result.bounds)
+    drift_of_moments(lines.treatment == NEGATIVE, law, tables, errors, result.bounds)
+    add_truncation_and_aliases(lines, logs, errors.most, integrated, np.empty((2, 5)))
     level, series = np.empty(2 * law.C + 1), np.empty(10)
     add_rounding(law, tables, lines, sums, moments, integrated, level, series)
-    likely = np.zeros_like(tables.x)
-    _fill_likely(law, tables, lines, likely)
-    drift = drifts(law.L - 1.0, likely, tables, errors)
+    tilted = np.zeros_like(tables.x)
+    _fill_tilted(law, tables, lines, tilted)
+    drift = drifts(law.L - 1.0, tilted, tables, errors)
     add_drift(law, tables, lines, errors, drift, integrated, result.bounds)
-    many = 64.0 + count + 2.0 * len(tables.x)
-    for k in range(5):  # adding up the types and the totals; then outwards
-        result.bounds[k, 4] += many * UNIT * result.magnitude[k] + TINY_RESULT
+    additions = 64.0 + count + 2.0 * len(tables.x)
+    for k in range(5):  # rounding of the sums over types and totals; then the margin
+        result.bounds[k, 4] += additions * UNIT * result.magnitude[k] + TINY_RESULT
         for part in range(5):
             result.bounds[k, part] *= MARGIN
-    return result, _settled(asked, result, rest, beyond, goals)
+    return result, _settled(target, result, rest, beyond, goals)
 
 
 @kernel(borrows=True)
-def _fill_likely(law, tables, lines, likely):
-    """Fill the tilted probabilities ``[type, total]`` of integrated totals, lam in [0, 1).
+def _fill_tilted(law, tables, lines, tilted):
+    """Fill the tilted probabilities ``[type, total]`` of integrated totals, with lam in [0, 1).
 
-    s(-F) is at most e^(-eta F) for eta >= 0, and 1 = e^(-0 F).
+    s(-F) is at most e^(-eta F) for eta >= 0, and at most 1 = e^(-0 F).
     """
     untilted = len(law.log_tail) - 1 + tables.first
-    for i in range(len(lines.kind)):
-        if lines.kind[i] == INTEGRATED:
-            for j in range(len(likely)):
+    for i in range(len(lines.treatment)):
+        if lines.treatment[i] == INTEGRATED:
+            for j in range(len(tilted)):
                 on_line = lines.eta[i] >= 0.0
-                likely[j, i] = lines.share[i, j] if on_line else law.share[j, untilted + i]
+                tilted[j, i] = lines.share[i, j] if on_line else law.share[j, untilted + i]
 
 
 @kernel(borrows=True)
-def _settled(asked, result, rest, beyond, goals):
-    """Lower each goal whose error exceeds its share of the answer.
+def _settled(target, result, rest, beyond, goals):
+    """Lower each goal that is not met; return whether there is none.
 
-    Rounding and the ``rest`` of all R that are never visited cannot be lowered, and nothing helps
-    where what is left out ``beyond`` is too large.
+    A lower goal does not reduce rounding and the ``rest``. If the totals with too many nodes, the
+    errors ``beyond``, are too large, no goal is lowered.
     """
-    bounds, answer = result.bounds, result.values if asked.relative else result.magnitude
+    bounds, answer = result.bounds, result.values if target.relative else result.magnitude
     settled = True
-    for k in range(0 if asked.loss else 1, 5):
-        whole, fixed = asked.tolerance * abs(answer[k]), bounds[k, 4] + MARGIN * rest[k]
+    for k in range(0 if target.loss else 1, 5):
+        whole, fixed = target.tolerance * abs(answer[k]), bounds[k, 4] + MARGIN * rest[k]
         aim = fixed if fixed >= whole else max(0.1 * whole, whole - fixed)
-        aim = max(aim, asked.floor * goals.unit[k])
+        aim = max(aim, target.floor * goals.unit[k])
         if beyond[k] > aim:
             return True
         error = bounds[k, 0] - MARGIN * rest[k] + bounds[k, 1] + bounds[k, 2] + bounds[k, 3]
@@ -292,40 +302,41 @@ def _fill_moments(law, tables, moments):
 
 
 @kernel(borrows=True)
-def _add_left_out(kind, known, most, bounds, beyond):
-    """Account for all R that are left out: s(-F) |dF| by its bound for F~, with the errors of F~.
+def _add_left_out(treatment, known, most, bounds, beyond):
+    """Add the bounds of all R that are not integrated.
 
-    Or by |dF|, and softplus(-F) by log 2 + |F|, whichever is less: F~ may be far off where F is
-    enormous. Adds to ``beyond`` the bounds of those that would need too many nodes.
+    s(-F) |dF| is bounded for F~, with the errors of F~, or by |dF|; softplus(-F) also by
+    log 2 + |F|. The second bound may be smaller because F~ may have large errors for enormous F.
+    The bounds of totals with too many nodes are also added to ``beyond``.
     """
-    sure, logs = known.sure, known.logs
-    for i in range(len(kind)):
-        if kind[i] != LEFT_OUT and kind[i] != TOO_MANY_NODES:
+    best, logs = known.best, known.logs
+    for i in range(len(treatment)):
+        if treatment[i] != LEFT_OUT and treatment[i] != TOO_MANY_NODES:
             continue
-        part = 0 if kind[i] == LEFT_OUT else 2
-        chance = math.exp(min(logs[i, UNTILTED, 4], 0.0))
-        every = math.exp(min(sure[i, 4] + most[0, i], logs[i, UNTILTED, 4], 0.0))
+        part = 0 if treatment[i] == LEFT_OUT else 2
+        probability = math.exp(min(logs[i, UNTILTED, 4], 0.0))
+        mean_sigmoid = math.exp(min(best[i, 4] + most[0, i], logs[i, UNTILTED, 4], 0.0))
         for k in range(5):
-            sharp, size = sure[i, k] + most[0, i], logs[i, UNTILTED, k]
+            sharp, size = best[i, k] + most[0, i], logs[i, UNTILTED, k]
             if k == 0:
-                loss = math.exp(min(size, 700.0)) + chance * most[0, i]
+                loss = math.exp(min(size, 700.0)) + probability * most[0, i]
                 bounds[k, part] += min(math.exp(min(sharp, 700.0)), loss)
             else:
                 bounds[k, part] += math.exp(min(sharp, size, 700.0))
             if 0 < k < 4:
-                bounds[k, part] += every * most[k, i]
-            if kind[i] == TOO_MANY_NODES:
-                beyond[k] += math.exp(min(sure[i, k], 700.0))
+                bounds[k, part] += mean_sigmoid * most[k, i]
+            if treatment[i] == TOO_MANY_NODES:
+                beyond[k] += math.exp(min(best[i, k], 700.0))
 
 
 @kernel(borrows=True)
-def _add_surely_negative(kind, logs, most, moments, bounds):
-    """Bound the errors of s(-F) = 1 and softplus(-F) = -F, as ``_add_values`` takes them.
+def _add_negative(treatment, logs, most, moments, bounds):
+    """Add the errors of the approximations s(-F) = 1 and softplus(-F) = -F of ``_add_values``.
 
     s(F) and softplus(F) are at most e^(aF) / a, a <= 1. ``most``: the largest errors of F and dF.
     """
-    for i in range(len(kind)):
-        if kind[i] != SURELY_NEGATIVE:
+    for i in range(len(treatment)):
+        if treatment[i] != NEGATIVE:
             continue
         for k in range(5):
             least = rest = math.inf
@@ -340,19 +351,19 @@ def _add_surely_negative(kind, logs, most, moments, bounds):
 
 @kernel(borrows=True)
 def _add_values(law, tables, lines, sums, moments, integrated, result):
-    """Add the results of all R that are integrated, or whose F is surely negative.
+    """Add the results of all R that are integrated or have a negative F.
 
-    The integrals, with the constants of the identity: ``sums.by_type``, E over L - 2 sets for each
-    type, becomes E[s(-F) 1{R=r}] for it. ``integrated.sizes``: E[s(-F) |dF| 1{R=r}] set by set.
+    For integrated R ``sums.by_type``, expectations over L - 2 sets, becomes E[s(-F) 1{R=r}] for
+    each type. ``integrated.sizes`` receives E[s(-F) |dF| 1{R=r}], with moduli set by set.
     """
     p, n, p_less_one, y, base = law.p, law.n, law.p_less_one, tables.y, tables.base
     values, magnitude, mean, sets = result.values, result.magnitude, moments.mean, law.L - 1.0
-    for i in range(len(lines.kind)):
-        if lines.kind[i] == SURELY_NEGATIVE:
+    for i in range(len(lines.treatment)):
+        if lines.treatment[i] == NEGATIVE:
             for k in range(5):
                 values[k] += mean[k, i] if k > 0 else -mean[k, i]
                 magnitude[k] += abs(mean[k, i]) if k > 0 else -mean[k, i]
-        if lines.kind[i] != INTEGRATED:
+        if lines.treatment[i] != INTEGRATED:
             continue
         of_type, sizes, front = sums.by_type[i], integrated.sizes[i], integrated.front[i, 0]
         types, center, omega = len(p), law.center + tables.first + i, lines.omega[i]

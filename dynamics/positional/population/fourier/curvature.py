@@ -3,10 +3,10 @@ r"""Second derivatives of ell by the Fourier method, for Newton iterations in st
 .. math:: \partial_j\partial_k\,\ell = E[s(F)s(-F)\,\partial_jF\,\partial_kF]
           - E[s(-F)\,\partial_j\partial_kF].
 
-The second term is a gradient with other tables. In the first, the derivative of the logistic
-sigmoid is the integral with w / sin(pi w), and the product of two sums over sets splits into one
-set twice (L - 2 sets remain) and two sets (L - 3 remain). The lines and nodes are those chosen for
-the gradient; the error is of the order of the gradient's but not certified (notebook
+The second term is a gradient with other tables. In the first term the derivative of the logistic
+sigmoid is the integral with w / sin(pi w), and the product of two sums over sets consists of terms
+with one set (L - 2 sets remain) and with two sets (L - 3 remain). Lines and nodes are those of the
+gradient. The error is of the order of the gradient's error but not certified (notebook
 ``fourier_method``, Section 5).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from dynamics.core.jit import kernel
 from dynamics.positional._emitted import row_hessian
-from dynamics.positional.population.fourier.goals import Asked, prepare
+from dynamics.positional.population.fourier.goals import Target, prepare
 from dynamics.positional.population.fourier.lines import (
     INTEGRATED,
     LEFT_OUT,
@@ -28,12 +28,12 @@ from dynamics.positional.population.fourier.set_law import SetLaw
 from dynamics.positional.population.fourier.tables import Model, patches_of
 
 
-def curvature(law: SetLaw, model: Model, crude: np.ndarray, asked: Asked) -> np.ndarray:
-    """Return the second derivatives (aa, ag, ar, gg, gr, rr) of ell; nan if not resolved."""
-    goals = prepare(law, model, crude, asked)
+def curvature(law: SetLaw, model: Model, crude: np.ndarray, target: Target) -> np.ndarray:
+    """Return the second derivatives (aa, ag, ar, gg, gr, rr) of ell; nan for too many nodes."""
+    goals = prepare(law, model, crude, target)
     goals.goal[0] = goals.goal[4] = math.inf
-    lines = design(law, goals, asked)
-    if TOO_MANY_NODES in lines.kind:
+    lines = design(law, goals, target)
+    if TOO_MANY_NODES in lines.treatment:
         return np.full(6, math.nan)
     sums = node_sums(law.n, law.C, law.L, goals.tables, lines, lines.nodes, True)
     return _second(law, model, goals.tables, lines, sums)
@@ -41,20 +41,20 @@ def curvature(law: SetLaw, model: Model, crude: np.ndarray, asked: Asked) -> np.
 
 @kernel
 def _second(law, model, tables, lines, sums):
-    """Add up all R; overwrites ``sums``, E over L - 2 sets (L - 3 for pairs) over the bounds."""
-    result, bend, bend_base = np.zeros(6), np.empty((6, len(law.n))), np.empty(6)
+    """Return the sum over all R. ``sums``, relative to the bounds on the lines, is overwritten."""
+    result, second_x, second_base = np.zeros(6), np.empty((6, len(law.n))), np.empty(6)
     rows = np.empty((3, 2 * law.C + 1, 6))
-    for i in range(len(lines.kind)):
-        if lines.kind[i] == LEFT_OUT:
+    for i in range(len(lines.treatment)):
+        if lines.treatment[i] == LEFT_OUT:
             continue
-        _bend_tables(tables.first + i, law, model, rows, bend, bend_base)
-        _add_second(i, law, tables, lines, bend, bend_base, sums, result)
+        _second_tables(tables.first + i, law, model, rows, second_x, second_base)
+        _add_second(i, law, tables, lines, second_x, second_base, sums, result)
     return result
 
 
 @kernel(borrows=True)
-def _bend_tables(r, law, model, rows, bend, bend_base):
-    """Fill the second derivatives of a set's contribution to F, in excess of an empty set."""
+def _second_tables(r, law, model, rows, second_x, second_base):
+    """Fill the second derivatives of the contribution of each type to F, minus an empty set."""
     C = law.C
     for k in range(3 * (2 * C + 1)):
         s, n = k % 3 - 1, k // 3 - C
@@ -80,23 +80,23 @@ def _bend_tables(r, law, model, rows, bend, bend_base):
                 rows[k % 3, k // 3, j] = row[j]
     for j in range(6):
         empty = rows[1, C, j]
-        bend_base[j] = C * rows[2, 2 * C, j] + (law.L - 1.0) * C * empty
+        second_base[j] = C * rows[2, 2 * C, j] + (law.L - 1.0) * C * empty
         for k in range(len(law.n)):
-            bend[j, k] = 0.0
+            second_x[j, k] = 0.0
             for s in (1, -1, 0):
-                many = patches_of(law, k, s)
-                if many > 0:
-                    bend[j, k] += many * (rows[s + 1, law.place[k], j] - empty)
+                patches = patches_of(law, k, s)
+                if patches > 0:
+                    second_x[j, k] += patches * (rows[s + 1, law.level_index[k], j] - empty)
 
 
 @kernel(borrows=True)
-def _add_second(t, law, tables, lines, bend, bend_base, sums, result):
-    """Add the contribution of R number t."""
+def _add_second(t, law, tables, lines, second_x, second_base, sums, result):
+    """Add the contribution of total number t."""
     p, n, L, p_less_one = law.p, law.n, law.L, law.p_less_one
     y, center, types = tables.y, law.center + tables.first + t, len(law.p)
     of_type, slopes = sums.by_type[t], sums.slopes[t]
     front, constant = math.exp(lines.logs[t, 0]), 1.0
-    if lines.kind[t] == INTEGRATED:
+    if lines.treatment[t] == INTEGRATED:
         constant = 1.0 / (1.0 + math.exp(lines.eta[t] * lines.omega[t]))
     total = front * of_type[types] + constant * law.p_empty * p_less_one[center]
     slope = front * slopes[types]
@@ -110,10 +110,10 @@ def _add_second(t, law, tables, lines, bend, bend_base, sums, result):
     for i in range(3):
         for j in range(i, 3):
             g, h = tables.base[1 + i, t], tables.base[1 + j, t]
-            value = g * h * slope - bend_base[m] * total
+            value = g * h * slope - second_base[m] * total
             value += (L - 1.0) * (L - 2.0) * front * sums.pairs[t, m]
             for k in range(types):
                 both = g * y[j, k, t] + h * y[i, k, t] + y[i, k, t] * y[j, k, t]
-                value += (L - 1.0) * (both * slopes[k] - bend[m, k] * of_type[k])
+                value += (L - 1.0) * (both * slopes[k] - second_x[m, k] * of_type[k])
             result[m] += value
             m += 1

@@ -1,22 +1,22 @@
 r"""Bounds of the rounding errors of the Fourier method.
 
-Assumed of the machine, here and nowhere else: additions, multiplications, divisions and square
-roots are rounded to nearest, with or without fused multiply-adds and in any order
-(``u = 2^-53``), and ``exp, expm1, log, log1p, sin, cos`` are good to 2 units in the last place,
-4 u. Errors of first order are bounded one by one; :data:`MARGIN` covers products of several. An
-underflow leaves less than :data:`TINY`.
+Assumptions on the machine, made only here: additions, multiplications, divisions and square roots
+are rounded to nearest, with or without fused multiply-adds and in any order (``u = 2^-53``), and
+``exp, expm1, log, log1p, sin, cos`` have errors of at most 2 units in the last level_index, 4 u.
+First-order errors are bounded one by one; :data:`MARGIN` covers products of several. The effect of
+an underflow is below :data:`TINY`.
 
-The tables of a set, ``x`` and ``y``, carry the errors of the attention weights and of their own
-evaluation. They are bounded patch by patch, before anything cancels inside a set. With the tables
-as they were rounded, F~ in place of F, everything else is an exact identity whose terms are
-computed with the errors that :func:`add_rounding` bounds; what F~ changes is bounded by
+The tables of a set, ``x`` and ``y``, have the errors of the attention weights and of their own
+evaluation. These are bounded patch by patch, before terms cancel inside a set. For the rounded
+tables, F~ in place of F, everything else is an exact identity, and :func:`add_rounding` bounds the
+errors of its terms. The difference between F and F~ is bounded by
 
 .. math:: |E[s(-F)\,dF] - E[s(-\tilde F)\,d\tilde F]|
           \le e^{\max|\delta|}\,E\bigl[s(-\tilde F)\,(|\delta|\,|d\tilde F| + |d\delta|)\bigr],
           \qquad \delta = F - \tilde F,
 
 since the logarithm of the sigmoid has slopes between -1 and 0; for the loss by the same without
-``dF``. The expectation is bounded at a tilt in [0, 1), as all others are.
+``dF``. The expectation is bounded at a tilt in [0, 1), like all others.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from dynamics.positional.problem import Problem, State
 
 UNIT = 2.0**-53
 
-#: What a sum of bounds is multiplied by at last.
+#: Factor of a sum of bounds, which covers second-order errors.
 MARGIN = 1.0 + 1e-6
 
-#: What underflow may cost a weight; far above the smallest float since it may be multiplied later.
+#: Bound of the effect of underflow on a weight, large because it may be multiplied later.
 TINY = 1e-300
 
-#: What underflow may cost an expectation.
+#: Bound of the effect of underflow on an expectation.
 TINY_RESULT = 1e-285
 
 
@@ -67,8 +67,8 @@ class WeightErrors(NamedTuple):
 class TableErrors(NamedTuple):
     """Bounds of the errors of :class:`Tables`, by total.
 
-    ``dx[type]``, ``dy[3, type]`` and ``dbase[4]``; ``most[4]`` are the largest errors that F and dF
-    may have.
+    ``dx[type]``, ``dy[3, type]`` and ``dbase[4]`` belong to x, y and base; ``most[4]`` are the
+    largest errors of F and dF.
     """
 
     dx: np.ndarray
@@ -81,7 +81,7 @@ class TableErrors(NamedTuple):
 def _weight_errors(beta, gamma, rho, tau, C, D, weights):
     """Bound the errors of ``attention_weights``: Lambda, Gamma, Xi and the two differences.
 
-    A logit over tau is good to 2 u of itself, and so is its exponential besides 4 u.
+    A logit over tau has a relative error of 2 u, and its exponential an additional 4 u.
     """
     top = max(beta, gamma, rho)
     x_beta, e_beta = _exponential((beta - top) / tau)
@@ -89,7 +89,7 @@ def _weight_errors(beta, gamma, rho, tau, C, D, weights):
     x_rho, e_rho = _exponential((rho - top) / tau)
     Z = x_beta + x_gamma * (C - 1) + x_rho * (D - C)
     of_Z = (e_beta + e_gamma * (C - 1) + e_rho * (D - C)) / Z + 6 * UNIT
-    # expm1 is well conditioned below 0: 2 u of its argument, 4 u of its own
+    # expm1 is well conditioned below 0: 2 u from its argument and 4 u of rounding
     first = (e_beta if beta > gamma else e_gamma) / Z
     second = (e_gamma if gamma > rho else e_rho) / Z
     Lambda, Gamma, Xi, LG, GX = weights
@@ -118,42 +118,42 @@ def _share(a, b, tau):
 
 
 @kernel(inner=True)
-def table_errors(law, model, of_weights, tables):
-    """Return the :class:`TableErrors`, row by row the same sums as the tables with plus signs."""
+def table_errors(law, model, weight_errors, tables):
+    """Return the :class:`TableErrors`: the sums of the tables with all terms positive."""
     count = tables.x.shape[1]
     errors = TableErrors(
         np.zeros_like(tables.x), np.zeros_like(tables.y), np.zeros((4, count)), np.zeros((4, count))
     )
     _add_errors(
-        law, model, of_weights, tables.first, errors, np.empty((4, count)), np.empty((4, count))
+        law, model, weight_errors, tables.first, errors, np.empty((4, count)), np.empty((4, count))
     )
     return errors
 
 
 @kernel(borrows=True)
-def _add_errors(law, model, of_weights, first, errors, rows, empty):
+def _add_errors(law, model, weight_errors, first, errors, rows, empty):
     """Add up the errors patch by patch; ``rows`` and ``empty`` are scratch."""
     C, sets, dx, dy = law.C, law.L - 1.0, errors.dx, errors.dy
     dbase, most = errors.dbase, errors.most
     types, count = dx.shape
-    _patch_errors(0, 0, first, C, model, of_weights, empty)
+    _patch_errors(0, 0, first, C, model, weight_errors, empty)
     for i in range(count):
         dbase[0, i], dbase[1, i] = sets * C * empty[0, i], sets * C * empty[1, i]
         empty[2, i] = empty[3, i] = 0.0
     for s in range(-1, 2):
         for n in range(max(s + 1 - C, -C), min(s + C - 1, C) + 1):
-            _patch_errors(s, n, first, C, model, of_weights, rows)
+            _patch_errors(s, n, first, C, model, weight_errors, rows)
             if s == 1 and n == C:
                 for j in range(4):
                     _add(float(C), rows[j], dbase[j])
             for j in range(4):
                 _add(1.0, empty[j], rows[j])
             for k in range(types):
-                many = patches_of(law, k, s)
-                if law.place[k] == n + C and many > 0.0:
-                    _add(many, rows[0], dx[k])
+                patches = patches_of(law, k, s)
+                if law.level_index[k] == n + C and patches > 0.0:
+                    _add(patches, rows[0], dx[k])
                     for j in range(3):
-                        _add(many, rows[1 + j], dy[j, k])
+                        _add(patches, rows[1 + j], dy[j, k])
     for k in range(types):
         for j in range(4):
             row, largest = dx[k] if j == 0 else dy[j - 1, k], most[j]
@@ -166,38 +166,38 @@ def _add_errors(law, model, of_weights, first, errors, rows, empty):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _add(factor, row, target):
+    """Add a multiple of a row to another."""
     for i in range(len(row)):
         target[i] += factor * row[i]
 
 
 @kernel(borrows=True, fastmath=REORDER)
-def _patch_errors(s, n, first, C, model, of_weights, rows):
-    """Bound the errors of ``tables._patch``, with those of adding its rows up in a set."""
-    if model.p == 3:  # vectorised once the power is known to the compiler
+def _patch_errors(s, n, first, C, model, weight_errors, rows):
+    """Bound the errors of ``tables._patch``, including the summation of its rows over a set."""
+    if model.p == 3:  # vectorized once the power is known to the compiler
         for i in range(rows.shape[1]):
             rows[0, i], rows[1, i], rows[2, i], rows[3, i] = patch_error(
-                1.0 * s, 1.0 * n, first + i + 1.0 * C, C, model, of_weights, 3
+                1.0 * s, 1.0 * n, first + i + 1.0 * C, C, model, weight_errors, 3
             )
     else:
         for i in range(rows.shape[1]):
             rows[0, i], rows[1, i], rows[2, i], rows[3, i] = patch_error(
-                1.0 * s, 1.0 * n, first + i + 1.0 * C, C, model, of_weights, model.p
+                1.0 * s, 1.0 * n, first + i + 1.0 * C, C, model, weight_errors, model.p
             )
 
 
 @kernel(inner=True, lane=True, fastmath=REORDER)
-def patch_error(s, n, T, C, model, of_weights, p):
-    r"""Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho.
+def patch_error(s, n, T, C, model, weight_errors, p):
+    """Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho.
 
-    ``own`` takes 2 u of its terms (``e_own`` has 3), then ``c_empty``, ``c`` and the factor kappa
-    alpha at most 4 u b, ``b >= |c|, |c_empty|``. With all that in ``e``, the error of ``c``, and
-    ``B = kappa |alpha| b`` the activation
-    is in error by ``(nu + p B^(p-1)) kappa |alpha| e`` and its own rounding, which is relative to
-    ``nu B + B^p``; its excess slope, ``p (O - O_e)(O + O_e)(O^(p-3) + ... + O_e^(p-3))``, by three
-    terms, one for each factor.
+    ``own`` has an error of 2 u of its terms (``e_own`` allows 3); ``c_empty``, ``c`` and the factor
+    kappa alpha add at most 4 u b, ``b >= |c|, |c_empty|``. Let ``e`` be the total error of ``c``,
+    and ``B = kappa |alpha| b``. The error of the activation is ``(nu + p B^(p-1)) kappa |alpha| e``
+    and its own rounding, relative to ``nu B + B^p``. The excess slope,
+    ``p (O - O_e)(O + O_e)(O^(p-3) + ... + O_e^(p-3))``, has one error term per factor.
     """
     _, alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = model
-    e_Lambda, e_Gamma, e_Xi, e_LG, e_GX = of_weights
+    e_Lambda, e_Gamma, e_Xi, e_LG, e_GX = weight_errors
     u = UNIT
     c_empty, own = T * Xi, GX * n + LG * s
     e_own = e_GX * abs(n) + e_LG * abs(s) + 3.0 * u * (abs(GX * n) + abs(LG * s))
@@ -234,9 +234,9 @@ def patch_error(s, n, T, C, model, of_weights, p):
 
 @kernel(inner=True)
 def drifts(sets, share, tables, errors):
-    """Bound E[|delta|], E[|delta| |dF~|] and E[|d delta|] for all totals, sets drawn by ``share``.
+    """Bound E[|delta|], E[|delta| |dF~|] and E[|d delta|] for all totals; seven rows by total.
 
-    ``share[type, total]`` adds up to at most 1. Returns by total one row, three and three.
+    The sets have the probabilities ``share[type, total]``, which add up to at most 1.
     """
     count = share.shape[1]
     out = np.empty((7, count))
@@ -274,12 +274,12 @@ def _add_drifts(sets, share, tables, errors, out, size, cross):
 
 @kernel(borrows=True)
 def add_drift(law, tables, lines, errors, drift, integrated, bounds):
-    """Add what is known of the errors of every integral, and what the errors of the tables do.
+    """Add the errors of every integral, and the effects of the errors of the tables.
 
-    The second either by their largest values, ``errors.most``, times E[s(-F~) |dF~|] (and the
-    loss), which are ``integrated.sizes`` within their bounds; or by their averages ``drift`` times
-    ``front``, the Chernoff bound of E[e^(-lam F)] at R, lam in [0, 1]. That is less where many sets
-    are rarely filled. The errors of all probabilities, too, at most or on average.
+    The latter are bounded by the largest errors, ``errors.most``, times E[s(-F~) |dF~|] (and the
+    loss), that is ``integrated.sizes`` plus their bounds, or by the average errors ``drift`` times
+    ``front``, the Chernoff bound of E[e^(-lam F)] at R, lam in [0, 1]. Averages are smaller if many
+    sets are rarely non-empty. The errors of all probabilities are bounded in the same two ways.
     """
     untilted = len(law.log_tail) - 1 + tables.first
     for i in range(len(lines.nodes)):
@@ -295,19 +295,19 @@ def add_drift(law, tables, lines, errors, drift, integrated, bounds):
             front = math.exp(law.log_probability[untilted + i])
         steep = math.exp(min(most[0, i], 700.0))
         # exponents lam x are rounded too: less than half the errors of the tables
-        largest = lines.moved_most[i] + 0.5 * most[0, i]
+        largest = lines.rounding_largest[i] + 0.5 * most[0, i]
         for k in range(5):
             if 0 < k < 4:
                 error = min(front * drift[k, i], most[0, i] * sizes[k])
                 error += min(front * drift[3 + k, i], most[k, i] * sizes[4])
             else:
                 error = min(front * drift[0, i], most[0, i] * sizes[4])
-            bounds[k, 4] += steep * error + min(largest * sizes[k], integrated.moved[i, k])
+            bounds[k, 4] += steep * error + min(largest * sizes[k], integrated.rounding[i, k])
 
 
 @kernel(borrows=True)
 def drift_of_moments(taken, law, tables, errors, bounds):
-    """Add E|F~ - F| and E|dF~ - dF| of the totals ``taken``, where s(-F) is taken as 1."""
+    """Add E|F~ - F| and E|dF~ - dF| of the totals ``taken``, for which s(-F) is replaced by 1."""
     sets, noise = law.L - 1.0, law.noise
     for i in range(len(taken)):
         if not taken[i]:
@@ -324,12 +324,12 @@ def drift_of_moments(taken, law, tables, errors, bounds):
 
 @kernel(borrows=True, fastmath=REORDER)
 def add_rounding(law, tables, lines, sums, moments, integrated, level, series):
-    """Add the aliases in R and the rounding errors of every integral, tables aside.
+    """Add the aliases in R and the rounding errors of every integral, without those of the tables.
 
-    The error of f^(L-2) is bounded in units of rounding, relative to |f|^(L-3), whose mean over
-    the angles is at most ``mean_power``; to 1 where the excess over 1 is taken digit by digit.
-    Fills ``integrated.moved``, the errors of all probabilities; ``level`` (by n) and ``series`` (of
-    10) are scratch.
+    The error of f^(L-2) is bounded in units of rounding, relative to |f|^(L-3), with a mean over
+    the angles of at most ``mean_power``, or relative to 1 if the excess over 1 is computed digit by
+    digit. Fills ``integrated.rounding``, the errors of all probabilities; ``level`` (by n) and
+    ``series`` (of 10) are scratch.
     """
     C, L, types, x = law.C, law.L, len(law.n), tables.x
     for i in range(len(lines.nodes)):
@@ -340,13 +340,13 @@ def add_rounding(law, tables, lines, sums, moments, integrated, level, series):
         for j in range(types):
             filled += share[j]
             spread += (L - 1.0) * share[j] * abs(x[j, i])
-        fill_levels(share, law.place, lines.empty[i], C, level)
+        fill_levels(share, law.level_index, lines.empty[i], C, level)
         average = mean_power(L - 3, level, angles)
-        relative, of_one = _error_of_power(law, filled, series)
-        if of_one:
+        relative, relative_to_one = _error_of_power(law, filled, series)
+        if relative_to_one:
             average = 1.0
-        # back to coefficients: twice 26 of cosines and products and angles / 4 additions; 12 of
-        # the products with weights and waves, 48 lanes, blocks, types
+        # transformation to coefficients: 26 for cosines and products and angles / 4 additions, both
+        # twice; 12 for the products with weights and waves; 48 lanes, blocks, types
         relative += angles / 2.0 + 130.0 + types + lines.nodes[i] / 32.0
         if relative * UNIT > 1e-4:
             relative = math.inf  # beyond first order
@@ -362,7 +362,7 @@ def add_rounding(law, tables, lines, sums, moments, integrated, level, series):
             bounds[k, 3] += w * lines.alias[i] * math.exp(lines.log_goal[k] + lines.height[i])
             bounds[k, 4] += (relative * w + phases + of_nodes) * UNIT * front
             bounds[k, 4] += constant * (moments.error[k, i] + of_exp * abs(moments.mean[k, i]))
-            integrated.moved[i, k] = lines.moved[i] * w * front
+            integrated.rounding[i, k] = lines.rounding[i] * w * front
         law_error = law.accuracy * total + law.noise
         bounds[0, 4] += omega * constant * (1 - constant) * (law_error + of_exp * total)
 
@@ -371,15 +371,15 @@ def add_rounding(law, tables, lines, sums, moments, integrated, level, series):
 def _error_of_power(law, filled, series):
     """Return the error of f^(L-2) in units of rounding, and whether it is relative to 1.
 
-    A sum over the types: waves 14, additions of a level C / 2 + 2; twice, since even and odd
-    multiples, cosines and sines are added up apart, 6 of a cosine and C + 5 additions.
+    A sum over the types has 14 of waves and C / 2 + 2 additions of a level, twice since even and
+    odd multiples, cosines and sines are added up separately, 6 of a cosine and C + 5 additions.
     """
     L, sum_error = law.L, 40.0 + 3.0 * law.C
     if L - 2 <= PLAIN_POWER:
         return (L - 2.0) * (sum_error + 4.0), False
     squarings = binomial_series(L - 2, 2.0 * filled, series)
-    # each squaring of a number near 1 adds 4 u and doubles what there was
+    # each squaring of a number near 1 adds 4 u and doubles the previous error
     power_error = 16.0 * 2.0**squarings
-    if squarings < 0:  # a step (1 + z)^2 - 1 adds at most 13 u |z| and doubles what there was
+    if squarings < 0:  # a step (1 + z)^2 - 1 adds at most 13 u |z| and doubles the previous error
         power_error = 40.0 * (L - 2.0) * filled * math.log2(L)
     return (L - 2.0) * filled * (sum_error + len(law.n)) + power_error, squarings < 0

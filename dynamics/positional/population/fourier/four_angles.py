@@ -1,15 +1,15 @@
-r"""Polynomials in z at four angles at once, their powers, and back to coefficients.
+"""Polynomials in z at four angles at once, their powers, and the transformation to coefficients.
 
 ``[z^r] f(z)^N`` is a discrete Fourier transform of ``f^N`` over angles of z on a circle (notebook
 ``fourier_method``, Section 4).
 
-The angles of the DFT are half-shifted and come in fours, theta, -theta, pi - theta and theta - pi.
-For all of them a polynomial is made of the same four sums: cosines and sines of the even and of the
-odd multiples of theta. Everything about four angles stays in the first-level cache, from the
-polynomial through its power to its share of the coefficients.
+The angles of the DFT are half-shifted and come in groups of four: theta, -theta, pi - theta and
+theta - pi. The polynomials at all four are combinations of the same four sums, of cosines and sines
+of the even and of the odd multiples of theta. The data of four angles stay in the first-level cache
+during the whole computation, from the polynomial through its power to the coefficients.
 
-Consecutive nodes are the lanes of the vector instructions. Arrays are flat, with rows of ``LANES``
-entries: compilers vectorise a loop over many rows when their distances are constants.
+Consecutive nodes are the lanes of vector instructions. Arrays are flat, with rows of ``LANES``
+entries: compilers vectorize loops over many rows if their distances are constants.
 """
 
 import math
@@ -19,21 +19,21 @@ import numpy as np
 
 from dynamics.core.jit import REORDER, kernel
 
-#: Length of a row: most nodes handled together.
+#: Length of a row: the largest number of nodes processed together.
 LANES = 48
 
 #: Entries of the eight rows (real and imaginary part) of four points.
 FOUR = 8 * LANES
 
-#: Beyond this many sets a power is taken as ``(1 + x)^N - 1`` so that rounding does not grow
-#: with N.
+#: For more sets a power is computed as ``(1 + x)^N - 1``, so that rounding does not grow with N.
 PLAIN_POWER = 16
 
 
 class Angles(NamedTuple):
-    """``cosine`` of all multiples of pi/angles, and ``powers`` of z.
+    """Tables for a number of half-shifted angles.
 
-    ``powers[0 or 1, four, m - 1]``: cosine and sine of m theta, padded to multiples of four.
+    ``cosine``: cosines of all multiples of pi/angles; ``powers[0 or 1, four, m - 1]``: cosine and
+    sine of m theta, padded to multiples of four.
     """
 
     cosine: np.ndarray
@@ -72,11 +72,11 @@ def turn_of(r, j, cosine):
 
 @kernel(borrows=True, fastmath=REORDER)
 def on_four(j, angles, start, poly, lanes, rest, x):
-    """Fill the eight rows ``x`` with a polynomial at the j-th four angles.
+    """Fill the eight rows ``x`` with a polynomial at the j-th group of four angles.
 
     ``poly`` has four rows for each m: the sum and the difference of the coefficients of z^m and
-    z^-m. ``start``: eight rows to begin with, of which the first two hold the constant;
-    ``rest`` is scratch.
+    z^-m. ``start`` has eight initial rows, the first two with the constant term; ``rest`` is
+    scratch.
     """
     cosines, sines = angles.powers[0, j], angles.powers[1, j]
     for g in range(len(cosines) - 4, 0, -4):
@@ -129,17 +129,17 @@ def _close_four(cosines, sines, poly, lanes, start, x):
 def take_power(x, N, excess, series, squarings, lanes, z):
     """Fill ``z`` with x^N, or with ``excess`` (1 + x)^N or (1 + x)^N - 1; return 1 for the last.
 
-    The eight rows of x are followed by room for those of x^2 and x^3. Steps alternate between the
-    two halves of z, since loops in place would not be vectorised.
+    The eight rows of x are followed by scratch for x^2 and x^3. Steps alternate between the two
+    halves of z because loops in place are not vectorized.
     """
     if excess and squarings >= 0:
-        place = squarings
-        source = z[place % 4 // 2 * FOUR :]
+        bit = squarings
+        source = z[bit % 4 // 2 * FOUR :]
         for k in range(0, FOUR, 2 * LANES):
             _binomial(x[k:], series, lanes, source[k:])
-        while place > 0:
-            place -= 2
-            target = z[place % 4 // 2 * FOUR :]
+        while bit > 0:
+            bit -= 2
+            target = z[bit % 4 // 2 * FOUR :]
             for k in range(0, FOUR, 2 * LANES):
                 _fourth(source[k:], lanes, target[k:])
             source = target
@@ -152,10 +152,10 @@ def take_power(x, N, excess, series, squarings, lanes, z):
 def binomial_series(N, size, series):
     """Fill ``series`` so that (1 + x)^N is its 2^s-th power for |x| <= size; return s, even.
 
-    With n = N / 2^s and n size <= 1/8, (1 + x)^n is its Taylor polynomial of degree 10. From there
-    on each term is at most half the one before, so the remainder is at most twice the next, here
-    below a unit of rounding times n size. Returns -1 where that fails, or where N has so few
-    binary digits that multiplications are as cheap.
+    With n = N / 2^s and n size <= 1/8, (1 + x)^n is its Taylor polynomial of degree 10. Each
+    further term is at most half of the previous one, so the remainder is at most twice the next
+    term, here below a unit of rounding times n size. Return -1 if that fails, or if N has so few
+    binary digits that multiplications are as fast.
     """
     exponent, s = float(N), 0
     while exponent * size > 0.125:
@@ -174,7 +174,7 @@ def binomial_series(N, size, series):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _binomial(x, series, lanes, z):
-    """Fill 1 + series[0] x + ... + series[9] x^10 by two real operations for each term.
+    """Fill 1 + series[0] x + ... + series[9] x^10 with two real operations per term.
 
     Clenshaw: b_k = c_k + 2 Re(x) b_{k+1} - |x|^2 b_{k+2}, the sum is c_0 + x b_1 - |x|^2 b_2.
     """
@@ -199,7 +199,7 @@ def _binomial(x, series, lanes, z):
 def _by_digits(x, N, excess, lanes, z):
     """Fill ``z = x^N``, or with ``excess`` ``z = (1 + x)^N - 1``, digit by digit in base 4.
 
-    The excess squares and multiplies as (1 + z)^2 - 1 = z (2 + z), (1 + x)(1 + z) - 1 = z + x + xz.
+    For the excess use (1 + z)^2 - 1 = z (2 + z) and (1 + x)(1 + z) - 1 = z + x + xz.
     """
     if N == 0:
         for k in range(8):
@@ -207,18 +207,18 @@ def _by_digits(x, N, excess, lanes, z):
                 z[k * LANES + i] = 0.0 if excess or k % 2 == 1 else 1.0
         return
     _small_powers(x, excess, lanes)
-    place = 0
-    while N >> (place + 2) > 0:
-        place += 2
-    source = x[((N >> place) - 1) * FOUR :]
-    if place == 0:
+    bit = 0
+    while N >> (bit + 2) > 0:
+        bit += 2
+    source = x[((N >> bit) - 1) * FOUR :]
+    if bit == 0:
         for k in range(8):
             for i in range(lanes):
                 z[k * LANES + i] = source[k * LANES + i]
-    while place > 0:
-        place -= 2
-        digit = (N >> place) & 3
-        target = z[place % 4 // 2 * FOUR :]
+    while bit > 0:
+        bit -= 2
+        digit = (N >> bit) & 3
+        target = z[bit % 4 // 2 * FOUR :]
         for k in range(0, FOUR, 2 * LANES):
             if digit == 0 and excess:
                 _fourth_excess(source[k:], lanes, target[k:])
@@ -233,7 +233,7 @@ def _by_digits(x, N, excess, lanes, z):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _small_powers(x, excess, lanes):
-    """Fill x^2 and x^3 after x."""
+    """Fill x^2 and x^3, or their excess, after x."""
     for k in range(0, FOUR, 2 * LANES):
         row = x[k:]
         if excess:
@@ -253,6 +253,7 @@ def _small_powers(x, excess, lanes):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _fourth(source, lanes, z):
+    """Fill the fourth power of a number."""
     for i in range(lanes):
         a, b = source[i], source[LANES + i]
         a, b = a * a - b * b, 2.0 * a * b
@@ -261,6 +262,7 @@ def _fourth(source, lanes, z):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _fourth_times(source, factor, lanes, z):
+    """Fill the fourth power of a number times a factor."""
     for i in range(lanes):
         a, b, c, d = source[i], source[LANES + i], factor[i], factor[LANES + i]
         a, b = a * a - b * b, 2.0 * a * b
@@ -270,6 +272,7 @@ def _fourth_times(source, factor, lanes, z):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _fourth_excess(source, lanes, z):
+    """Fill the fourth power of a number given by its excess over 1."""
     for i in range(lanes):
         a, b = source[i], source[LANES + i]
         a, b = a * (2.0 + a) - b * b, 2.0 * b * (1.0 + a)
@@ -278,6 +281,7 @@ def _fourth_excess(source, lanes, z):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _fourth_times_excess(source, factor, lanes, z):
+    """Fill the fourth power of a number times a factor, both given by their excess over 1."""
     for i in range(lanes):
         a, b, c, d = source[i], source[LANES + i], factor[i], factor[LANES + i]
         a, b = a * (2.0 + a) - b * b, 2.0 * b * (1.0 + a)
@@ -286,8 +290,8 @@ def _fourth_times_excess(source, factor, lanes, z):
 
 
 @kernel(borrows=True, fastmath=REORDER)
-def from_four(r, j, one, angles, z, lanes, half):
-    """Add what ``one + z`` at the j-th four angles adds to the coefficients of z^(r -+ n).
+def from_four(r, j, constant, angles, z, lanes, half):
+    """Add the part of ``constant + z`` at the j-th four angles to the coefficients of z^(r -+ n).
 
     They are ``half[4 n] + i half[4 n + 1] +- (half[4 n + 2] + i half[4 n + 3])``.
     """
@@ -304,14 +308,14 @@ def from_four(r, j, one, angles, z, lanes, half):
         s, t, u, v = tables[1, j, m], tables[1, j, m + 1], tables[1, j, m + 2], tables[1, j, m + 3]
         row = half[4 * m * W :]
         for i in range(lanes):
-            a, b = z[i] + z[2 * W + i] + 2.0 * one, z[W + i] + z[3 * W + i]
+            a, b = z[i] + z[2 * W + i] + 2.0 * constant, z[W + i] + z[3 * W + i]
             x, y = z[i] - z[2 * W + i], z[W + i] - z[3 * W + i]
             a, b, x, y = a * c0 + y * s0, b * c0 - x * s0, a * s0 - y * c0, b * s0 + x * c0
-            g, h = z[4 * W + i] + z[6 * W + i] + 2.0 * one, z[5 * W + i] + z[7 * W + i]
+            g, h = z[4 * W + i] + z[6 * W + i] + 2.0 * constant, z[5 * W + i] + z[7 * W + i]
             k, o = z[4 * W + i] - z[6 * W + i], z[5 * W + i] - z[7 * W + i]
             g, h, k, o = g * c9 + o * s9, h * c9 - k * s9, g * s9 - o * c9, h * s9 + k * c9
-            p, q, k, o = a + g, b + h, x - k, y - o  # what even n multiply by cos and sin
-            a, b, x, y = a - g, b - h, 2.0 * x - k, 2.0 * y - o  # and odd n
+            p, q, k, o = a + g, b + h, x - k, y - o  # factors of cos and sin for even n
+            a, b, x, y = a - g, b - h, 2.0 * x - k, 2.0 * y - o  # for odd n
             row[i] += first * p
             row[W + i] += first * q
             row[4 * W + i] += c * a
@@ -333,8 +337,8 @@ def from_four(r, j, one, angles, z, lanes, half):
 
 
 @kernel(borrows=True, fastmath=REORDER)
-def pair_sums(r, j, one, angles, z, series, node, lanes, pairs):
-    """Add Re[(one + z) e^{-i r theta} w / sin(pi w) Y_j Y_k / angles] over the j-th four angles.
+def pair_sums(r, j, constant, angles, z, series, node, lanes, pairs):
+    """Add Re[(constant + z) e^{-i r theta} w / sin(pi w) Y_j Y_k / angles] at the j-th four angles.
 
     ``series``: eight rows for each of the three Y.
     """
@@ -347,7 +351,7 @@ def pair_sums(r, j, one, angles, z, series, node, lanes, pairs):
         row, alpha, gamma, rho = z[at:], series[0, at:], series[1, at:], series[2, at:]
         aa = ag = ar = gg = gr = rr = 0.0
         for i in range(lanes):
-            a, b = row[i] + one, row[W + i]
+            a, b = row[i] + constant, row[W + i]
             a, b = a * c + b * s, b * c - a * s
             x = node[0, 0, i] * node[1, 0, i] - node[0, 1, i] * node[1, 1, i]
             y = node[0, 0, i] * node[1, 1, i] + node[0, 1, i] * node[1, 0, i]

@@ -1,8 +1,8 @@
-r"""Which totals R matter, and how accurately each must be integrated.
+"""Totals R that matter, and the allowed error of each integral.
 
-Every R that may matter is bounded by tilting (notebook ``fourier_method``, Section 6): it may be
-left out where its smallest bound is a small part of the error allowed. That error is a part of the
-answer, which the bounds themselves limit from above.
+Every R is bounded by tilting (notebook ``fourier_method``, Section 6). It is left out if its
+smallest bound is a small part of the allowed error. That error is a part of the answer, for which
+the bounds are upper limits.
 """
 
 from __future__ import annotations
@@ -15,41 +15,50 @@ import numpy as np
 from dynamics.core.jit import REORDER, kernel
 from dynamics.positional.population.fourier.tables import Tables, tabulate
 from dynamics.positional.population.fourier.tilts import (
-    MANY,
+    MAX_LANES,
     TILTS,
     UNTILTED,
     R,
     U,
+    allocate_tilting,
     exponentials,
-    room_to_tilt,
     slack,
     tilt_totals,
     weighted,
 )
 
-#: No error is asked for below this fraction of E|dF|, unless asked relative to the value.
+#: Smallest error that is required, relative to E|dF|.
 FLOOR = 1e-15
 
-#: The same where accuracy is asked relative to the value, however small.
+#: The same for an accuracy relative to the value.
 _RELATIVE_FLOOR = 1e-60
 
-#: The largest tolerance that is planned for: with fewer nodes the error of cutting the integrals
-#: jumps as nodes are added one by one (5 times the tolerance at .01 was seen, half of it at .003).
+#: Larger tolerances are replaced by this one. With fewer nodes the truncation error is irregular:
+#: 5 times the tolerance was observed at 0.01, half of it at 0.003.
 COARSEST = 1e-3
 
-#: The tilts tried for every R that may matter, in this order.
+#: Tilts tried for every R that may matter, in this order.
 _COARSE = (1.0, 0.5, -0.5, -1.0)
 
-#: Those that are tried where many nodes are needed.
+#: Tilts tried for totals with many nodes.
 _FINE = (-0.25, -0.125, 0.125, 0.25)
 
 _LOG_TWO = math.log(2.0)
 
 
-class Asked(NamedTuple):
-    """The accuracy that is asked: ``tolerance`` of the answer, ``relative`` to it however small.
+class Target(NamedTuple):
+    """Requested accuracy.
 
-    ``floor``: no error is asked for below this part of E|dF|; ``loss``: whether the loss is asked.
+    Attributes
+    ----------
+    tolerance
+        Error relative to the answer.
+    relative
+        Whether the answer is the value itself, however small, instead of E[s(-F) |dF|].
+    floor
+        Smallest error that is required, relative to E|dF|.
+    loss
+        Whether the loss is required.
     """
 
     tolerance: float
@@ -58,29 +67,43 @@ class Asked(NamedTuple):
     loss: bool
 
     @classmethod
-    def of(cls, tolerance: float, relative: bool = False, loss: bool = True) -> Asked:
-        """Return what is asked, with its floor; at most `COARSEST` is planned for."""
+    def of(cls, tolerance: float, relative: bool = False, loss: bool = True) -> Target:
+        """Return the target with its floor, and with a tolerance of at most `COARSEST`."""
         floor = _RELATIVE_FLOOR if relative else FLOOR
         return cls(min(tolerance, COARSEST), relative, floor, loss)
 
 
 class Bounds(NamedTuple):
-    """Chernoff bounds by total, as logarithms, of loss, three derivatives and mean sigmoid.
+    """Logarithms of Chernoff bounds by total, for loss, three derivatives and mean sigmoid.
 
-    ``logs[total, tilt, 5]`` of E[e^(-lam F) |dF|], infinite where not evaluated;
-    ``sure[total, 5]``, the smallest for s(-F) |dF|; and whether all coarse tilts were ``tried``.
+    Attributes
+    ----------
+    logs
+        Bounds of E[e^(-lam F) |dF|], (totals, tilts, 5); infinite if not computed.
+    best
+        Smallest bounds of s(-F) |dF|, (totals, 5).
+    tried
+        Whether all coarse tilts were tried, (totals,).
     """
 
     logs: np.ndarray
-    sure: np.ndarray
+    best: np.ndarray
     tried: np.ndarray
 
 
 class Goals(NamedTuple):
-    """What is known before any line is chosen.
+    """Tables, bounds and allowed errors, before a line is chosen.
 
-    ``log_beyond``: log-probability of all R outside the tables; ``unit[5]``: E|dF| (for the loss
-    E[log 2 + |F|]); ``goal[5]``: the error allowed, lowered as the answer turns out smaller.
+    Attributes
+    ----------
+    tables, bounds
+        Contributions of the sets, and Chernoff bounds.
+    log_beyond
+        Logarithm of the probability of all R outside the tables.
+    unit
+        E|dF|, for the loss E[log 2 + |F|], (5,).
+    goal
+        Allowed errors, (5,); lowered as better upper bounds of the answer become known.
     """
 
     tables: Tables
@@ -91,14 +114,14 @@ class Goals(NamedTuple):
 
 
 @kernel
-def prepare(law, model, crude, asked):
-    """Tabulate the sets for every R that may matter, bound each by tilting, choose the goals.
+def prepare(law, model, crude, target):
+    """Return the :class:`Goals`: tables for every R that may matter, bounds, allowed errors.
 
-    ``crude`` bounds softplus(-F), |dF| and 1 everywhere. Returns :class:`Goals`.
+    ``crude`` bounds softplus(-F), |dF| and 1 everywhere.
     """
-    tolerance, floor = asked.tolerance, asked.floor
+    tolerance, floor = target.tolerance, target.floor
     center = _untilted(law, tabulate(law, model, 0))
-    reach, log_beyond = _reach(law, crude, center.sure[0], floor)
+    reach, log_beyond = _reach(law, crude, center.best[0], floor)
     of_sets = tabulate(law, model, reach)
     bounds = _untilted(law, of_sets)
     unit, goal = np.zeros(5), np.empty(5)
@@ -139,13 +162,13 @@ def _add_unit(law, tables, unit):
 
 
 @kernel(borrows=True)
-def _reach(law, crude, sure, floor):
-    """Choose the largest |R| to visit; return it with the log-probability of all beyond."""
+def _reach(law, crude, best, floor):
+    """Return the largest |R| in the tables, and the log-probability of all larger ones."""
     log_tail = law.log_tail
     limit = len(log_tail) - 1
     depth = 0.0
     for k in range(5):
-        depth = max(depth, min(math.log(crude[k] + 1e-300) - sure[k], 60.0))
+        depth = max(depth, min(math.log(crude[k] + 1e-300) - best[k], 60.0))
     depth += math.log(100.0 / floor)
     for reach in range(limit):
         if log_tail[reach + 1] < -depth:
@@ -157,39 +180,39 @@ def _reach(law, crude, sure, floor):
 
 @kernel(inner=True)
 def _untilted(law, tables):
-    """Return the bounds at ``lam = 0``, of the loss by log 2 + |F|; others are not known yet."""
+    """Return the bounds at ``lam = 0``, for the loss by log 2 + |F|; others are infinite."""
     x, y, base, sets = tables.x, tables.y, tables.base, law.L - 1.0
     count, first = x.shape[1], len(law.log_tail) - 1 + tables.first
-    logs, sure = np.empty((count, len(TILTS), 5)), np.empty((count, 5))
+    logs, best = np.empty((count, len(TILTS), 5)), np.empty((count, 5))
     total = np.empty(count)
     share = law.share.reshape(law.share.size)
     for k in range(4):
         weighted(share, first, x if k == 0 else y[k - 1], 0, base[k], sets, total)
         for i in range(count):
             size = total[i] + (_LOG_TWO if k == 0 else 1e-300)
-            sure[i, k] = law.log_probability[first + i] + math.log(size)
+            best[i, k] = law.log_probability[first + i] + math.log(size)
     for i in range(count):
-        sure[i, 4] = law.log_probability[first + i]
+        best[i, 4] = law.log_probability[first + i]
         for j in range(len(TILTS)):
             for k in range(5):
-                logs[i, j, k] = sure[i, k] if j == UNTILTED else math.inf
-    return Bounds(logs, sure, np.zeros(count, dtype=np.bool_))
+                logs[i, j, k] = best[i, k] if j == UNTILTED else math.inf
+    return Bounds(logs, best, np.zeros(count, dtype=np.bool_))
 
 
 @kernel(inner=True)
 def lower(part, floor, goals):
-    """Lower the finite goals to this part of the answer, by its bounds; say if any fell by half.
+    """Lower the finite goals to a part of the upper bounds of the answer; return if any was halved.
 
-    Where accuracy is asked relative to the value, R that are negligible so far count too: the
-    answer may lie there, and the goals come down step by step.
+    For an accuracy relative to the value, totals that are negligible so far count too: they may
+    contribute to the answer, and the goals decrease step by step.
     """
-    sure, tried, goal = goals.bounds.sure, goals.bounds.tried, goals.goal
+    best, tried, goal = goals.bounds.best, goals.bounds.tried, goals.goal
     bounds, scratch = np.empty(len(tried)), np.empty(len(tried))
     fell = False
     for k in range(5):
         for i in range(len(tried)):
             known = tried[i] or floor < FLOOR
-            bounds[i] = min(sure[i, k], 700.0) if known else -math.inf
+            bounds[i] = min(best[i, k], 700.0) if known else -math.inf
         exponentials(bounds, scratch)
         if goal[k] < math.inf:
             before = goal[k]
@@ -200,65 +223,65 @@ def lower(part, floor, goals):
 
 @kernel(inner=True)
 def tilt_where_needed(law, goals):
-    """Bound by tilting every R not yet negligible; say whether there was any.
+    """Bound every R that is not yet negligible by tilting; return whether there is any.
 
-    Positive tilts first, which alone can show that an R is negligible.
+    Positive tilts come first because only they can show that an R is negligible.
     """
     tried = goals.bounds.tried
-    wanted, least = np.empty(len(tried), dtype=np.bool_), thresholds(goals.goal, len(tried))
-    if not _are_wanted(goals.bounds, least, wanted):
+    selected, least = np.empty(len(tried), dtype=np.bool_), thresholds(goals.goal, len(tried))
+    if not _select_untried(goals.bounds, least, selected):
         return False
     start, slope, last = np.zeros(len(tried)), slopes(law, goals.tables), 0.0
-    tilting = room_to_tilt(law)
+    tilting = allocate_tilting(law)
     for lam in _COARSE:
-        _are_wanted(goals.bounds, least, wanted)
-        _move(lam - last, slope, start)
-        _bound_wanted(lam, wanted, law, goals, tilting, start)
+        _select_untried(goals.bounds, least, selected)
+        _shift_guesses(lam - last, slope, start)
+        _bound_selected(lam, selected, law, goals, tilting, start)
         last = lam
-    _note_tried(goals.bounds)
+    _mark_tried(goals.bounds)
     return True
 
 
 @kernel(borrows=True)
-def _are_wanted(bounds, least, wanted):
-    """Mark the totals that were not tried and are not negligible; say whether there are any."""
-    found = False
-    for i in range(len(wanted)):
-        wanted[i] = not (bounds.tried[i] or negligible(bounds.sure[i], least))
-        found = found or wanted[i]
-    return found
+def _select_untried(bounds, least, selected):
+    """Mark the totals that were not tried and are not negligible; return whether there are any."""
+    exists = False
+    for i in range(len(selected)):
+        selected[i] = not (bounds.tried[i] or negligible(bounds.best[i], least))
+        exists = exists or selected[i]
+    return exists
 
 
 @kernel(borrows=True)
-def _move(change, slope, start):
-    """Move the guesses of u to another tilt."""
+def _shift_guesses(change, slope, start):
+    """Update the guesses of u for another tilt."""
     for i in range(len(start)):
         start[i] += change * slope[i]
 
 
 @kernel(borrows=True)
-def _note_tried(bounds):
-    """Mark the totals whose bounds by the last of the coarse tilts are known."""
+def _mark_tried(bounds):
+    """Mark the totals with known bounds for the last of the coarse tilts."""
     for i in range(len(bounds.tried)):
         bounds.tried[i] = bounds.tried[i] or bounds.logs[i, 0, 4] < math.inf
 
 
 @kernel(inner=True)
-def tilt_finely(wanted, law, goals):
-    """Bound the totals ``wanted`` by the tilts between -1/2 and 1/2 too."""
-    start, slope, last = np.zeros(len(wanted)), slopes(law, goals.tables), 0.0
-    tilting = room_to_tilt(law)
+def tilt_finely(selected, law, goals):
+    """Bound the ``selected`` totals by the tilts between -1/2 and 1/2 too."""
+    start, slope, last = np.zeros(len(selected)), slopes(law, goals.tables), 0.0
+    tilting = allocate_tilting(law)
     for lam in _FINE:
-        _move(lam - last, slope, start)
-        _bound_wanted(lam, wanted, law, goals, tilting, start)
+        _shift_guesses(lam - last, slope, start)
+        _bound_selected(lam, selected, law, goals, tilting, start)
         last = lam
 
 
 @kernel(inner=True)
 def slopes(law, tables):
-    """Return about how u grows with lam where F is large, by total: by x of a set of one +-1.
+    """Return approximate slopes of u in lam for large F, by total, from x of a set with one +-1.
 
-    So large a u would else be searched for step by step, 100 / C at first.
+    Without them the search for a large u takes many steps, 100 / C at first.
     """
     x, lone = tables.x, np.zeros(2, np.int64)
     for k in range(len(law.n)):
@@ -273,15 +296,15 @@ def slopes(law, tables):
 
 
 @kernel(borrows=True)
-def _bound_wanted(lam, wanted, law, goals, tilting, start):
-    """Enter the Chernoff bounds by one tilt for some totals, those in a row together.
+def _bound_selected(lam, selected, law, goals, tilting, start):
+    """Compute the Chernoff bounds by one tilt for selected totals, consecutive ones together.
 
-    ``start``, guesses of u by total, is refined.
+    ``start`` contains guesses of u by total, which are improved.
     """
     i = 0
-    while i < len(wanted):
+    while i < len(selected):
         lanes = 0
-        while i + lanes < len(wanted) and lanes < MANY and wanted[i + lanes]:
+        while i + lanes < len(selected) and lanes < MAX_LANES and selected[i + lanes]:
             lanes += 1
         if lanes > 0:
             _bound_totals(lam, i, lanes, law, goals.tables, tilting, start, goals.bounds)
@@ -290,38 +313,38 @@ def _bound_wanted(lam, wanted, law, goals, tilting, start):
 
 @kernel(borrows=True)
 def _bound_totals(lam, first, lanes, law, tables, tilting, start, bounds):
-    """Enter the Chernoff bounds by one tilt for ``lanes`` totals; ``start`` guesses u by total."""
+    """Compute the Chernoff bounds by one tilt for ``lanes`` totals; ``start`` has guesses of u."""
     rows, log_f, base, sets = tilting.rows, tilting.log_f, tables.base, law.L - 1.0
     j = 0
     while TILTS[j] != lam:
         j += 1
     for lane in range(lanes):
         tilting.lam[lane] = lam
-        rows[U * MANY + lane] = start[first + lane]
-        rows[R * MANY + lane] = first + lane + tables.first
+        rows[U * MAX_LANES + lane] = start[first + lane]
+        rows[R * MAX_LANES + lane] = first + lane + tables.first
     tilt_totals(first, lanes, law, tables.x, tilting)
     for k in range(3):
         weighted(tilting.share, 0, tables.y[k], first, base[1 + k], sets, tilting.factor[k, :lanes])
     for lane in range(lanes):
-        i, u = first + lane, rows[U * MANY + lane]
+        i, u = first + lane, rows[U * MAX_LANES + lane]
         start[i] = u
-        shift = rows[R * MANY + lane] * u
+        shift = rows[R * MAX_LANES + lane] * u
         front = -lam * base[0, i] + sets * log_f[lane] - shift
         front += slack(law, log_f[lane], shift)
         logs = bounds.logs[i, j]
         logs[0] = logs[4] = front
         for k in range(3):
             logs[1 + k] = front + math.log(tilting.factor[k, lane] + 1e-300)
-        _lower_sure(lam, logs, bounds.sure[i])
+        _update_best(lam, logs, bounds.best[i])
 
 
 @kernel(borrows=True)
-def _lower_sure(lam, logs, sure):
-    """Note a bound by a positive tilt."""
+def _update_best(lam, logs, best):
+    """Update the smallest bounds by those of a positive tilt."""
     if lam > 0:
-        sure[0] = min(sure[0], logs[0] - math.log(lam))
+        best[0] = min(best[0], logs[0] - math.log(lam))
         for k in range(1, 5):
-            sure[k] = min(sure[k], logs[k])
+            best[k] = min(best[k], logs[k])
 
 
 @kernel(inner=True)
@@ -334,9 +357,9 @@ def thresholds(goal, count):
 
 
 @kernel(borrows=True)
-def negligible(sure, least):
-    """Say whether R may be left out: its bound is below a twentieth of its share of every goal."""
+def negligible(best, least):
+    """Return whether R may be left out: its bounds are a twentieth of its part of every goal."""
     small = True
     for k in range(5):
-        small = small and sure[k] <= least[k]
+        small = small and best[k] <= least[k]
     return small

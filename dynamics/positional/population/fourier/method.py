@@ -1,14 +1,15 @@
-r"""The population expectation by Fourier integrals: cost independent of D and of rare events.
+r"""The population expectation by Fourier integrals.
 
-``F`` depends on the data through the types of the ``L - 1`` random sets. Given the total ``R`` the
-sets contribute independently to ``F``, so the characteristic function of ``F`` on ``R = r`` is one
-coefficient of a power of a small polynomial, and the logistic sigmoid is a Fourier integral:
+The cost does not depend on D or on how rare the important images are. ``F`` depends on the data
+through the types of the ``L - 1`` random sets. Given the total ``R`` the sets contribute
+independently to ``F``, so the characteristic function of ``F`` on ``R = r`` is one coefficient of a
+power of a small polynomial, and the logistic sigmoid is a Fourier integral:
 
 .. math:: s(-F) = \frac{1}{2\pi i}\int_{\eta - i\infty}^{\eta + i\infty}
           \frac{\pi\, e^{-wF}}{\sin \pi w}\, dw, \qquad 0 < \eta < 1.
 
-Derived in the notebook ``fourier_method``; the modules and their words are in the docstring of the
-package, :mod:`dynamics.positional.population.fourier`.
+See the notebook ``fourier_method`` for the derivation, and the docstring of the package
+:mod:`dynamics.positional.population.fourier` for modules and notation.
 """
 
 import math
@@ -22,7 +23,7 @@ from dynamics.positional._emitted import row_sum
 from dynamics.positional.population.fourier.assemble import PARTS, Result, expectation
 from dynamics.positional.population.fourier.curvature import curvature
 from dynamics.positional.population.fourier.errors import WeightErrors
-from dynamics.positional.population.fourier.goals import Asked, prepare
+from dynamics.positional.population.fourier.goals import Target, prepare
 from dynamics.positional.population.fourier.lines import design
 from dynamics.positional.population.fourier.operation_count import Effort, effort
 from dynamics.positional.population.fourier.set_law import SetLaw, set_law, totals_of
@@ -36,7 +37,7 @@ from dynamics.positional.problem import Problem, State
 
 _JACOBIAN_TOLERANCE = 1e-7
 
-#: Numbers in a table of all types of a set and all totals; about ten such tables are made.
+#: Largest size of a table of all types and all totals; about ten such tables are made.
 _MOST_NUMBERS = 5 * 10**6
 
 _UPPER = np.triu_indices(3)
@@ -44,7 +45,7 @@ _UPPER = np.triu_indices(3)
 
 @dataclass(frozen=True, slots=True)
 class FourierValue(Value):
-    """What :meth:`FourierExpectation.evaluate` returns: a :class:`Value` and its error in detail.
+    """Result of :meth:`FourierExpectation.evaluate`: a :class:`Value` with details of its errors.
 
     Attributes
     ----------
@@ -64,24 +65,28 @@ class FourierValue(Value):
 
 
 class FourierExpectation:
-    """The expectation over the data of one problem, at any state, to a certified accuracy.
+    """The expectation over the data of one problem with certified errors.
 
     Parameters
     ----------
     problem
-        Its D may be as large as 10^9; the cost grows with ``q D`` and ``C``.
+        Constants; D may be as large as 10^9. The cost grows with ``q D`` and ``C``.
     tolerance
-        Between 1e-16 and 0.1; much below 1e-12 it can be met at few states. The error of the loss
-        and of E[s(-F)] is at most ``tolerance`` times max(1, value); that of ``d ell / d theta`` at
-        most ``tolerance`` times ``max(1, E[s(-F) |dF/dtheta|])``, for alpha also at most
-        ``tolerance / alpha``. (On the slow manifold d ell / d alpha is a difference of terms of
-        that size, 1e4 at D = 10^6.) Small values are computed to ``tolerance`` relative to
-        themselves as long as rounding permits: down to about 1e-15 of E|dF|. The bounds say what
-        was reached.
+        Between 1e-16 and 0.1; tolerances far below 1e-12 can be met at few states. The error of the
+        loss and of E[s(-F)] is at most ``tolerance`` times max(1, value). The error of ``d ell / d
+        theta`` is at most ``tolerance`` times ``max(1, E[s(-F) |dF/dtheta|])``, for alpha also at
+        most ``tolerance / alpha``. (On the slow manifold d ell / d alpha is a difference of terms
+        of that size, 1e4 at D = 10^6.) Small values have the relative error ``tolerance`` as far as
+        rounding allows, down to about 1e-15 of E|dF|; see the bounds.
     relative
-        Hold the errors of the loss and of each derivative to ``tolerance`` times its own modulus,
-        however small: a loss of 1e-12 late in training, but also a derivative that is the small
-        difference of large terms, which is then refused. What is exactly 0 has no error.
+        Whether the errors of the loss and of each derivative are at most ``tolerance`` times its
+        own modulus. A derivative that is a small difference of large terms may then raise
+        ToleranceError. Values that are exactly 0 have no error.
+
+    Raises
+    ------
+    ToleranceError
+        If the tables for these D, C and q are too large.
     """
 
     name = "fourier"
@@ -92,24 +97,24 @@ class FourierExpectation:
         self.problem = problem
         self.tolerance = float(tolerance)
         self.relative = bool(relative)
-        self._refuse_large_tables()
+        self._check_table_size()
         self._law: SetLaw = set_law(problem)
         self._signs: SignLaw | None = None
 
     def gradient(self, state: State) -> State:
-        """Return the entrywise gradient only, without the test error.
+        """Return the entrywise gradient, without the loss and the test error.
 
         Raises
         ------
         ToleranceError
-            If the certified error exceeds the tolerance; names the bound that was reached.
+            If the certified error exceeds the tolerance; the message contains the error.
         """
         values, bounds, magnitude = self._run(state, loss=False)
         answer = values if self.relative else magnitude
         errors = [sum(parts) for parts in bounds[1:4].tolist()]
-        self._refuse_beyond(self._of_gradient(state, errors, answer[1:4].tolist()))
-        many = self.problem.multiplicity
-        return State(*(-v / m for v, m in zip(values[1:4].tolist(), many)))
+        self._check_error(self._of_gradient(state, errors, answer[1:4].tolist()))
+        multiplicity = self.problem.multiplicity
+        return State(*(-v / m for v, m in zip(values[1:4].tolist(), multiplicity)))
 
     def evaluate(self, state: State) -> FourierValue:
         """Return loss, gradient, test error and their certified errors.
@@ -122,7 +127,7 @@ class FourierExpectation:
         values, bounds, magnitude, worst = self._certified(state)
         total = bounds.sum(axis=1)
         signs = self.signs(state)
-        many = self.problem.multiplicity
+        multiplicity = self.problem.multiplicity
         return FourierValue(
             loss=float(values[0]),
             bound=float(worst.sum()),
@@ -130,8 +135,8 @@ class FourierExpectation:
             loss_bound=float(total[0]),
             mean_sigmoid=float(values[4]),
             mean_sigmoid_bound=float(total[4]),
-            gradient=State(*(-float(v) / m for v, m in zip(values[1:4], many))),
-            gradient_bound=State(*(float(b) / m for b, m in zip(total[1:4], many))),
+            gradient=State(*(-float(v) / m for v, m in zip(values[1:4], multiplicity))),
+            gradient_bound=State(*(float(b) / m for b, m in zip(total[1:4], multiplicity))),
             derivatives=State(*(-float(v) for v in values[1:4])),
             derivative_bound=State(*(float(b) for b in total[1:4])),
             test_error=signs.error,
@@ -143,7 +148,7 @@ class FourierExpectation:
         )
 
     def certified_loss(self, state: State) -> Loss:
-        """Return the loss and its bound at the cost of one gradient: no test error.
+        """Return the loss and its bound without the test error, at the cost of one gradient.
 
         Raises
         ------
@@ -156,16 +161,16 @@ class FourierExpectation:
     def jacobian(self, state: State) -> np.ndarray:
         """Return the 3 x 3 matrix d gradient_i / d state_k of the entrywise gradient.
 
-        Planned for errors of about 1e-7 of its terms, without a certificate: it steers the Newton
-        iterations of a stiff solver and does not enter its result.
+        Its errors are about 1e-7 of its terms, without a certificate. It is used for the Newton
+        iterations of a stiff solver and does not affect the solution.
 
         Raises
         ------
         ToleranceError
-            If F ranges so far that too many nodes would be needed.
+            If the range of F requires too many nodes.
         """
         model, tolerance = Model.at(self.problem, state), max(self.tolerance, _JACOBIAN_TOLERANCE)
-        second = curvature(self._law, model, self._crude(model, state), Asked.of(tolerance))
+        second = curvature(self._law, model, self._crude(model, state), Target.of(tolerance))
         if not np.all(np.isfinite(second)):
             raise ToleranceError("the Fourier method cannot resolve the range of F at this state")
         matrix = np.empty((3, 3))
@@ -175,58 +180,62 @@ class FourierExpectation:
     def predicted_error(self, state: State) -> float:
         """Predict the relative error that :meth:`evaluate` will certify, without an integral.
 
-        Right within a factor of about 4, but for derivatives that cancel. Takes a part of the time
-        of a gradient.
+        The prediction is correct within a factor of about 4, except for derivatives that cancel. It
+        takes a fraction of the time of a gradient.
 
         Raises
         ------
         OverflowError, ToleranceError
-            As :meth:`gradient` where F overflows or the integrals are too many.
+            As :meth:`gradient` if F overflows or there are too many integrals.
         """
-        return self._error(state, self._run(state, foreseen=True))
+        return self._error(state, self._run(state, predict=True))
 
     def effort(self, state: State) -> Effort:
-        """Return how much work the integrals of one gradient are: nodes, angles, operations."""
-        law, model, required = self._law, Model.at(self.problem, state), Asked.of(self.tolerance)
+        """Return the work of one gradient: numbers of totals, nodes, points and operations."""
+        law, model, required = self._law, Model.at(self.problem, state), Target.of(self.tolerance)
         lines = design(law, prepare(law, model, self._crude(model, state), required), required)
         filled = lines.share.sum(axis=1)
         return effort(law.C, law.L, len(law.n), lines.nodes, lines.angles, filled)
 
-    def _refuse_large_tables(self) -> None:
-        """Refuse tables of all types and totals that are too large, before they are made."""
+    def _check_table_size(self) -> None:
+        """Raise ToleranceError if tables of all types and totals would be too large."""
         C, totals = self.problem.C, totals_of(self.problem)
         numbers = ((C + 1) * (C + 2) // 2) * totals
         if numbers > _MOST_NUMBERS:
             raise ToleranceError(
                 f"the Fourier method needs tables of {numbers:.2g} numbers ({totals:.2g} totals) "
-                f"for these D, C and q, more than the {_MOST_NUMBERS:.0e} it may take"
+                f"for these D, C and q, more than the limit of {_MOST_NUMBERS:.0e}"
             )
 
-    def _run(self, state: State, foreseen: bool = False, loss: bool = True) -> Result:
-        model, asked = Model.at(self.problem, state), Asked.of(self.tolerance, self.relative, loss)
-        of_weights = WeightErrors.of(self.problem, state, model)
+    def _run(self, state: State, predict: bool = False, loss: bool = True) -> Result:
+        """Return the result at a state, or a prediction of it; without the loss if not ``loss``."""
+        model, target = (
+            Model.at(self.problem, state),
+            Target.of(self.tolerance, self.relative, loss),
+        )
+        weight_errors = WeightErrors.of(self.problem, state, model)
         crude = self._crude(model, state)
-        result = expectation(self._law, model, of_weights, crude, asked, foreseen)
+        result = expectation(self._law, model, weight_errors, crude, target, predict)
         result.bounds[:, 4] += underflow(self.problem, model, crude)
         if vanishes(self.problem.beta, *state):
             result.values[2:4], result.bounds[2:4] = 0.0, 0.0
         return result
 
     def _certified(self, state: State) -> tuple[np.ndarray, ...]:
-        """Run with the loss, within the tolerance; last the error parts of the worst entry."""
+        """Return the result with the loss, and the error parts of the least accurate entry."""
         values, bounds, magnitude = result = self._run(state)
-        self._refuse_beyond(self._error(state, result))
+        self._check_error(self._error(state, result))
         entrywise = bounds[:4] / np.array([1.0, *self.problem.multiplicity])[:, None]
         return values, bounds, magnitude, entrywise[int(np.argmax(entrywise.sum(axis=1)))]
 
     def _error(self, state: State, result: Result) -> float:
-        """Return the largest error relative to what the tolerance is relative to."""
+        """Return the largest error of loss, mean sigmoid and derivatives, each over its scale."""
         values, bounds, magnitude = result
         total = bounds.sum(axis=1).tolist()
         if any(map(math.isnan, total)):
             return math.nan
         if self.relative:
-            with np.errstate(over="ignore"):  # of a loss that is all but 0
+            with np.errstate(over="ignore"):  # for a loss close to 0
                 others = float(total[0] / values[0]) if values[0] > 0.0 else math.inf
         else:
             others = max(total[0] / max(1.0, magnitude[0]), total[4])
@@ -234,7 +243,7 @@ class FourierExpectation:
         return max(self._of_gradient(state, total[1:4], answer[1:4].tolist()), others)
 
     def _of_gradient(self, state: State, bounds: list[float], answer: list[float]) -> float:
-        """Return the same of the three derivatives."""
+        """Return the largest error of the three derivatives, relative to their scales."""
         if self.relative:
             scale = [abs(value) for value in answer]
         else:
@@ -247,7 +256,8 @@ class FourierExpectation:
         ]
         return math.nan if any(map(math.isnan, errors)) else max(errors)
 
-    def _refuse_beyond(self, error: float) -> None:
+    def _check_error(self, error: float) -> None:
+        """Raise ToleranceError if a relative error exceeds the tolerance."""
         if not error <= self.tolerance:
             raise ToleranceError(
                 f"tolerance = {self.tolerance:g} cannot be met here by the Fourier method: "
@@ -261,12 +271,12 @@ class FourierExpectation:
             D, C, q = self.problem.D, self.problem.C, self.problem.q
             self._signs = sign_law(D, C, q, max(self.tolerance, 1e-9))
         model = Model.at(self.problem, state)
-        of_weights = WeightErrors.of(self.problem, state, model)
+        weight_errors = WeightErrors.of(self.problem, state, model)
         order = Order.of(self.problem, state)
-        return sign_probabilities(self._law, self._signs, model, of_weights, order)
+        return sign_probabilities(self._law, self._signs, model, weight_errors, order)
 
     def _crude(self, model: Model, state: State) -> np.ndarray:
-        """Bound softplus(-F), |dF| and 1 for every sample, from |O| <= kappa |alpha|."""
+        """Return upper bounds of softplus(-F), |dF| and 1 for all images: |O| <= kappa |alpha|."""
         problem = self.problem
         top = problem.kappa * abs(model.alpha)
         overflows = top > 1.0 and (problem.p - 1) * math.log10(top) > 307.0
@@ -284,9 +294,16 @@ class FourierExpectation:
 def predicted_cost(problem: Problem, tolerance: float) -> float:
     """Return the approximate seconds of one gradient on one thread, for choosing a method.
 
-    Totals R within reach of the tolerance, times nodes (growing with log(1/tolerance) and the range
-    of F), times pairs of angles (the spread of R), times the polynomial evaluation for each.
-    A fit to measurements at qD = 2 ... 64, C = 2 ... 16, within a factor of about 3.
+    The number of totals R is multiplied by the nodes, growing with log(1/tolerance) and the range
+    of F, by the pairs of angles, and by the cost of a polynomial. The constants are fitted to
+    measurements at qD = 2 ... 64, C = 2 ... 16, with errors of a factor of about 3.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    tolerance
+        Tolerance of the Fourier method.
     """
     depth = math.log(1.0 / tolerance) + 4.0
     patches = problem.D - problem.C
@@ -295,5 +312,5 @@ def predicted_cost(problem: Problem, tolerance: float) -> float:
     nodes = depth * (depth + 15.0) / 20.0 + 4.0
     angles = min(2.0 * patches + 2.0, 1.1 * spread + 4.0)
     types = (problem.C + 1) * (problem.C + 2) / 2
-    each = 0.5e-9 * (6.0 + 2.0 * problem.C + math.log2(problem.L))
-    return totals * (nodes * angles / 2 * each + types * (4e-8 * nodes / 8 + 4e-7))
+    per_point = 0.5e-9 * (6.0 + 2.0 * problem.C + math.log2(problem.L))
+    return totals * (nodes * angles / 2 * per_point + types * (4e-8 * nodes / 8 + 4e-7))

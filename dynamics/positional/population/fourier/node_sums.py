@@ -1,10 +1,10 @@
-r"""Sums over the nodes w = eta + i t and the angles of z.
+"""Sums over the nodes w = eta + i t and the angles of z.
 
-The trapezoid rule of ``e^{-wF} / sin(pi w)`` along a line, of the coefficient of ``z^r`` in the
-power of the tilted law of a set (notebook ``fourier_method``, Sections 4 and 5). Consecutive nodes
-are the lanes of the vector instructions; ``four_angles`` holds what is done at four angles. The
-last axis of all arrays of a block of nodes counts the nodes, their first axis is (real part,
-imaginary part) unless they are flat.
+They are the trapezoidal rule of ``e^{-wF} / sin(pi w)`` along a line, for the coefficient of
+``z^r`` in the power of the tilted distribution of a set (notebook ``fourier_method``, Sections 4
+and 5). Consecutive nodes are the lanes of vector instructions; ``four_angles`` contains the
+computation at four angles. The last axis of all arrays of a block of nodes is the node; the first
+axis is (real part, imaginary part) unless the arrays are flat.
 """
 
 import math
@@ -25,18 +25,28 @@ from dynamics.positional.population.fourier.four_angles import (
     take_power,
 )
 
-#: Nodes come in multiples of this.
+#: The number of nodes is a multiple of this.
 FEW_LANES = 8
 
 
 class NodeSums(NamedTuple):
-    """Sums over the nodes, by total R; each weight with the factor ``step``.
+    """Sums over the nodes, by total R; each weight includes the factor ``step``.
 
-    ``by_type[total, type]`` (last entry: the empty type) with weight 1/sin(pi w); ``loss``: all
-    types with weight 1/(w sin(pi w)). ``slopes``: like ``by_type`` with weight w / sin(pi w), and
-    ``pairs[total, 6]``: with this weight the sums over two sets with factors ``y_j y_k``, L - 3
-    sets remaining. Of the absolute weights 1/|sin(pi w)|: their sum, ``size``; over |w|; times t;
-    and the sums of their errors in units of rounding.
+    Attributes
+    ----------
+    by_type
+        With weight 1/sin(pi w), (totals, types + 1); the last entry is the empty type.
+    loss
+        All types with weight 1/(w sin(pi w)), (totals,).
+    slopes
+        As ``by_type`` with weight w / sin(pi w).
+    pairs
+        With this weight, sums over two sets with factors ``y_j y_k``, (totals, 6); L - 3 sets
+        remain.
+    size, size_over_w, size_times_t
+        Sums of the absolute weights 1/|sin(pi w)|, divided by |w|, and multiplied by t.
+    error, error_over_w
+        Sums of the errors of the absolute weights, in units of rounding.
     """
 
     by_type: np.ndarray
@@ -60,17 +70,17 @@ def node_sums(n, C, L, tables, lines, nodes, second):
     shares add up to 1. Returns :class:`NodeSums`; slopes and pairs are 0 unless ``second``.
     """
     rows, types = len(nodes), len(n)
-    of_weights = np.zeros((6, rows))
+    weight_sums = np.zeros((6, rows))
     sums = NodeSums(
         np.zeros((rows, types + 1)),
-        of_weights[0],
+        weight_sums[0],
         np.zeros((rows, types + 1)),
         np.zeros((rows, 6)),
-        of_weights[1],
-        of_weights[2],
-        of_weights[3],
-        of_weights[4],
-        of_weights[5],
+        weight_sums[1],
+        weight_sums[2],
+        weight_sums[3],
+        weight_sums[4],
+        weight_sums[5],
     )
     base, x, y, angles = tables.base[0], tables.x, tables.y, lines.angles
     excess = L - 2 > PLAIN_POWER
@@ -105,13 +115,13 @@ def node_sums(n, C, L, tables, lines, nodes, second):
                 levels(n, y[m, :, i], 0.0, phases, lanes, polys[m], starts[m])
             for j in range(angles[i] // 4):
                 on_four(j, of_z, start, poly, lanes, rest, values)
-                one = take_power(values, L - 2, excess, series, squarings, lanes, z)
-                from_four(r, j, one, of_z, z, lanes, half)
+                constant = take_power(values, L - 2, excess, series, squarings, lanes, z)
+                from_four(r, j, constant, of_z, z, lanes, half)
                 if len(polys) > 0 and L > 2:
-                    one = take_power(values, L - 3, excess, fewer, fewer_squarings, lanes, z)
+                    constant = take_power(values, L - 3, excess, fewer, fewer_squarings, lanes, z)
                     for m in range(3):
                         on_four(j, of_z, starts[m], polys[m], lanes, rest, slopes_of[m])
-                    pair_sums(r, j, one, of_z, z, slopes_of, node, lanes, sums.pairs[i])
+                    pair_sums(r, j, constant, of_z, z, slopes_of, node, lanes, sums.pairs[i])
             coefficients(C, half, node[0], lanes, coefficient)
             sums.loss[i] += contract(
                 C, n, phases, coefficient, node[2], empty, lanes, sums.by_type[i]
@@ -134,9 +144,9 @@ def clear(row):
 def waves(start, step, base, x, share, turns, lanes, phases):
     """Fill ``share e^{-i t x}``, ``t = (start + lane) step``; the last row is ``e^{-i t base}``.
 
-    A wave at lane 8 k + i is the product of one at lane i and one of 8 k lanes. The angle of either
-    is reduced to less than an eighth of a turn, where Taylor polynomials of degree 15 and 16 have
-    errors below 1e-16; each entry is good to 10 u besides the error of ``t x``.
+    A wave at lane 8 k + i is the product of waves at lane i and over 8 k lanes. Both angles are
+    reduced to an eighth of a turn, where Taylor polynomials of degree 15 and 16 have errors below
+    1e-16. Each entry has an error of 10 u in addition to the error of ``t x``.
     """
     types = len(x)
     for k in range(types + 1):
@@ -152,7 +162,7 @@ def waves(start, step, base, x, share, turns, lanes, phases):
         for m in range(0, lanes, 8):
             a, b = size * c[8 + m // 8], size * s[8 + m // 8]
             re, im, whole = phases[0, k, m:], phases[1, k, m:], min(8, lanes - m)
-            for i in range(whole):  # a number that compilers know is no loop to them
+            for i in range(whole):  # unrolled if the number is constant
                 re[i], im[i] = a * c[i] - b * s[i], a * s[i] + b * c[i]
 
 
@@ -189,7 +199,7 @@ def cosines_and_sines(turns, sines):
 def levels(n, factor, shift, phases, lanes, poly, start):
     """Fill the sums of ``factor phases`` over the types with n and -n, and their differences.
 
-    ``start``: the constant of the polynomial, increased by ``shift``, and six rows of zeros.
+    ``start`` receives the constant term plus ``shift``, and six rows of zeros.
     """
     clear(poly)
     clear(start)
@@ -211,10 +221,10 @@ def levels(n, factor, shift, phases, lanes, poly, start):
 def node_weights(i, start, step, eta, phases, lanes, node, sums):
     """Fill ``node``: step e^{-i t base} / sin(pi w), w, and 1 / w (its conjugate).
 
-    Adds to ``sums`` at R number i what is said there of the absolute weights. That error is
-    4 pi t of e^(pi t), 5 for each multiplication by ``eight``, twice for its inverse and half again
-    for the cancellation in sinh(pi t) >= sinh(1/2), below which there is a series; and what sin and
-    cos of pi eta may be off, 8 u, over the least |sin(pi w)|.
+    Add the absolute weights of R number i and their errors to ``sums``. The error consists of 4 pi
+    t of e^(pi t); 5 for each multiplication by ``eight``, twice for its inverse and half for the
+    cancellation in sinh(pi t) >= sinh(1/2), below which a series is used; and 8 u for sin and cos
+    of pi eta, over the smallest |sin(pi w)|.
     """
     wave = phases[:, phases.shape[1] - 1]
     sine, cosine = math.sin(math.pi * eta), math.cos(math.pi * eta)
@@ -225,7 +235,7 @@ def node_weights(i, start, step, eta, phases, lanes, node, sums):
         before, after = growth[m - 8 :], growth[m:]
         for k in range(8):
             after[k] = min(before[k] * eight, 1e130)
-    one = two = three = four = five = 0.0
+    sum_inverse = sum_over_w = sum_error = sum_times_t = sum_error_over_w = 0.0
     constant = 40.0 if eta == 0.0 else 40.0 + 8.0 / abs(sine)
     for m in range(lanes):
         t, grow = step * (start + m), growth[m]
@@ -243,19 +253,19 @@ def node_weights(i, start, step, eta, phases, lanes, node, sums):
         node[1, 0, m], node[1, 1, m] = eta, t
         inverse = step / math.sqrt(size)
         error = inverse * (constant + 2.5 * m + 50.0 * t)
-        one += inverse
-        three += error
-        four += inverse * t
+        sum_inverse += inverse
+        sum_error += error
+        sum_times_t += inverse * t
         size = eta * eta + t * t
         node[2, 0, m], node[2, 1, m] = eta / size, t / size
         away = 1.0 / math.sqrt(size)
-        two += inverse * away
-        five += error * away
-    sums.size[i] += one
-    sums.size_over_w[i] += two
-    sums.error[i] += three
-    sums.size_times_t[i] += four
-    sums.error_over_w[i] += five
+        sum_over_w += inverse * away
+        sum_error_over_w += error * away
+    sums.size[i] += sum_inverse
+    sums.size_over_w[i] += sum_over_w
+    sums.error[i] += sum_error
+    sums.size_times_t[i] += sum_times_t
+    sums.error_over_w[i] += sum_error_over_w
 
 
 @kernel(borrows=True, fastmath=REORDER)
@@ -285,10 +295,7 @@ def turn_by(factor, lanes, coefficient):
 
 @kernel(borrows=True, fastmath=REORDER)
 def contract(C, n, phases, coefficient, inverse, empty, lanes, sums):
-    """Add ``Re[coefficient phase]`` to ``sums``, by type.
-
-    Returns the sum over all types with the further weight 1 / w.
-    """
+    """Add ``Re[coefficient phase]`` to ``sums``, by type; return the sum with weight 1 / w."""
     rest = loss = 0.0
     for i in range(lanes):
         a, b = coefficient[0, C, i], coefficient[1, C, i]

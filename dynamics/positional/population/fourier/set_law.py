@@ -1,4 +1,4 @@
-r"""The law of one random set and of the total R: what does not depend on the state.
+"""The distribution of one random set and of the total R, independent of the state.
 
 A set of type ``(a, b)`` (``a`` patches +1, ``b`` patches -1) has the sum ``n = a - b`` and the
 probability ``C! / (a! b! (C-a-b)!) (q/2)^(a+b) (1-q)^(C-a-b)`` (notebook ``fourier_method``,
@@ -14,37 +14,50 @@ import numpy as np
 from dynamics.core.jit import kernel
 from dynamics.positional.population.fourier.errors import UNIT
 from dynamics.positional.population.fourier.tilts import (
-    MANY,
+    MAX_LANES,
     R,
     U,
-    room_to_tilt,
+    allocate_tilting,
     slack,
     tilt_totals,
 )
 from dynamics.positional.problem import Problem
 from dynamics.positional.random_sets import log_probability
 
-#: Log-probability beyond which a total R is never visited.
+#: Totals R with a smaller log-probability are never visited.
 _DEEPEST_TAIL = -230.0
 
 
 class SetLaw(NamedTuple):
-    """Law of one random set and of the total R; a function of D, C and q alone.
+    """Distribution of one random set and of the total R; a function of D, C and q alone.
 
-    ``plus``, ``minus``, ``n``, ``log_p``, ``p``: one entry per non-empty type, ``place = n + C``.
-    ``p_total`` and ``p_less_one`` hold P[R = r] for ``L - 1`` and ``L - 2`` sets at index
-    ``r + center``, with relative error ``accuracy`` and absolute error ``noise`` besides;
-    ``log_tail[r]`` bounds log P[|R| >= r]. ``share[type, r + limit]`` and
-    ``log_probability[r + limit]``, ``limit = len(log_tail) - 1``: the tilted probabilities at the
-    saddle point for ``lam = 0`` and the Chernoff bound of log P[R = r]. ``log_size`` bounds the
-    terms of every ``log_p``, whose error is at most ``4 u log_size``; ``roundings`` is for
-    :func:`~dynamics.positional.population.fourier.tilts.slack`.
+    Attributes
+    ----------
+    plus, minus, n, level_index
+        Numbers of +1 and -1, their difference, and n + C, by non-empty type.
+    log_p, p, log_p_empty, p_empty
+        Probabilities of the types and of the empty type, and their logarithms.
+    p_total, p_less_one, center
+        P[R = r] for ``L - 1`` and ``L - 2`` sets at index ``r + center``.
+    accuracy, noise
+        Relative and additional absolute error of these probabilities.
+    log_size
+        Bound of the terms of every ``log_p``, whose error is at most ``4 u log_size``.
+    roundings
+        See :func:`~dynamics.positional.population.fourier.tilts.slack`.
+    log_tail
+        Bounds of log P[|R| >= r].
+    share, log_probability
+        Tilted probabilities at the saddle point for ``lam = 0``, and Chernoff bounds of log P[R =
+        r], at index ``r + len(log_tail) - 1``.
+    C, L
+        Size and number of the sets.
     """
 
     plus: np.ndarray
     minus: np.ndarray
     n: np.ndarray
-    place: np.ndarray
+    level_index: np.ndarray
     log_p: np.ndarray
     p: np.ndarray
     log_p_empty: float
@@ -64,15 +77,16 @@ class SetLaw(NamedTuple):
 
 
 def set_law(problem: Problem) -> SetLaw:
-    """Return the law of one random set and of R, the sum over all L - 1 of them.
+    """Return the distribution of one random set and of R, the sum over all L - 1 of them.
 
-    Kept for the next problem: those of a grid often differ in what the model alone knows.
+    It is cached because problems of a sweep often have the same data.
     """
     return _set_law(problem.C, problem.L, problem.q)
 
 
 @lru_cache(maxsize=2)
 def _set_law(C: int, L: int, q: float) -> SetLaw:
+    """Return the distribution for sets of C patches."""
     types = [(a, m - a) for m in range(1, C + 1) for a in range(m + 1)]
     log_p = np.array([log_probability(a, b, C, q) for a, b in types])
     possible = log_p > -math.inf
@@ -81,12 +95,13 @@ def _set_law(C: int, L: int, q: float) -> SetLaw:
     reach = len(log_tail) + 2 * C
     total, accuracy, noise = _probability_of_sum((L - 1) * C, q, reach)
     less, less_accuracy, less_noise = _probability_of_sum((L - 2) * C, q, reach)
-    log_size = float(np.abs(log_p[possible]).max()) + 2.2 * C  # log of the ways: at most 1.1 C
+    # the logarithm of the number of arrangements is at most 1.1 C
+    log_size = float(np.abs(log_p[possible]).max()) + 2.2 * C
     law = SetLaw(
         plus=plus,
         minus=minus,
         n=plus - minus,
-        place=(plus - minus + C).astype(np.int64),
+        level_index=(plus - minus + C).astype(np.int64),
         log_p=log_p[possible],
         p=np.exp(log_p[possible]),
         log_p_empty=log_probability(0, 0, C, q),
@@ -109,16 +124,16 @@ def _set_law(C: int, L: int, q: float) -> SetLaw:
 
 
 def totals_of(problem: Problem) -> int:
-    """Return about how many totals R the law will hold, from the variance of R."""
+    """Return the approximate number of totals R in the tables, from the variance of R."""
     patches = problem.D - problem.C
     spread = math.sqrt(-2.0 * _DEEPEST_TAIL * problem.q * patches)
     return 2 * min(patches, int(spread) + 90) + 1
 
 
 def _log_tail(patches: int, q: float) -> np.ndarray:
-    """Bound log P[|R| >= r], r = 0, 1, ..., by Chernoff over a grid of tilts, until negligible.
+    """Return bounds of log P[|R| >= r], r = 0, 1, ..., until negligible: Chernoff on a grid.
 
-    Rounded outwards: each cumulant is good to 20 u, the difference to u of its parts.
+    They are rounded outwards: each cumulant has an error of 20 u, the difference of u of its parts.
     """
     tilt = np.geomspace(1e-4, 60.0, 400)
     cumulant = patches * (np.log1p(q * np.expm1(-tilt) ** 2 * np.exp(tilt) / 2))
@@ -133,13 +148,14 @@ def _log_tail(patches: int, q: float) -> np.ndarray:
 def _probability_of_sum(patches: int, q: float, reach: int) -> tuple[np.ndarray, float, float]:
     """Return P[R = r] for |r| <= reach, R a sum of ``patches`` signs, and its errors.
 
-    They are a relative one of all and an absolute one. From the derivative of the generating
-    function ``(1 - q + q (z + 1/z) / 2)^m``, with positive terms alone,
+    The errors are a relative and an absolute one. The derivative of the generating function ``(1 -
+    q + q (z + 1/z) / 2)^m`` gives a recurrence with positive terms,
 
         (m - r + 1) P[r - 1] = (m + r + 1) P[r + 1] + 2 (1 - q) / q r P[r],
 
-    from r = m down, or from some N < m down with (P[N + 1], P[N]) = (1, 0) and (0, 1): the law
-    is a mixture of both solutions with positive weights, so normalised it lies between them.
+    from r = m downwards, or from some N < m with (P[N + 1], P[N]) = (1, 0) and (0, 1). The
+    distribution is a mixture of both solutions with positive weights, so that it lies between the
+    normalized solutions.
     """
     start = min(patches, reach + reach // 2 + 40)
     while True:
@@ -155,7 +171,7 @@ def _probability_of_sum(patches: int, q: float, reach: int) -> tuple[np.ndarray,
 
 
 def _downwards(patches: int, q: float, start: int) -> tuple[np.ndarray, float]:
-    """Return P[R = r] for 0 <= r <= start, and an absolute error from what is not known beyond."""
+    """Return P[R = r] for 0 <= r <= start, and an absolute error from unknown values beyond."""
     exact = start == patches
     ratio = 2 * (np.longdouble(1) - np.longdouble(q)) / np.longdouble(q)
     law = np.zeros((start + 1, 1 if exact else 2), dtype=np.longdouble)
@@ -166,7 +182,7 @@ def _downwards(patches: int, q: float, start: int) -> tuple[np.ndarray, float]:
     for r in range(start, 0, -1):
         law[r - 1] = ((patches + r + 1) * above + ratio * r * law[r]) / (patches - r + 1)
         above = law[r]
-        if law[r - 1].max() > 1e200:  # what underflows has a probability below 1e-300
+        if law[r - 1].max() > 1e200:  # probabilities that underflow are below 1e-300
             law[r - 1 :] /= law[r - 1].max()
             above = law[r]
     law /= law[0] + 2 * law[1:].sum(axis=0)
@@ -176,32 +192,35 @@ def _downwards(patches: int, q: float, start: int) -> tuple[np.ndarray, float]:
 
 
 def _rounding(start: int) -> float:
-    """Bound the relative error after ``start`` steps down, of 6 roundings each, and a sum."""
+    """Return the relative error after ``start`` steps of 6 roundings each, and a sum."""
     return 8 * float(np.finfo(np.longdouble).eps) * (start + 4)
 
 
 def _saddles(patches: int, q: float, limit: int) -> np.ndarray:
     """Return u with E[R e^(uR)] = r E[e^(uR)] for |r| <= limit: a quadratic equation for e^u."""
     r = np.arange(1.0, limit + 1.0)
-    half, room = r * (1 - q), np.maximum(patches - r, 0.5)
-    root = np.sqrt(half**2 + q * q * room * (patches + r))
-    u = np.log((half + root) / room) - math.log(q)
+    half, remaining = r * (1 - q), np.maximum(patches - r, 0.5)
+    root = np.sqrt(half**2 + q * q * remaining * (patches + r))
+    u = np.log((half + root) / remaining) - math.log(q)
     return np.concatenate([-u[::-1], [0.0], u])
 
 
 @kernel
 def _tilt_all(law, start):
-    """Tilt every total to its saddle point, at most rounding away from ``start``."""
-    tilting, x = room_to_tilt(law), np.zeros(law.share.shape)
+    """Tilt every total to its saddle point, which differs from ``start`` by rounding only."""
+    tilting, x = allocate_tilting(law), np.zeros(law.share.shape)
     rows, limit, sets = tilting.rows, len(law.log_tail) - 1, law.L - 1.0
-    for first in range(0, len(start), MANY):
-        lanes = min(MANY, len(start) - first)
+    for first in range(0, len(start), MAX_LANES):
+        lanes = min(MAX_LANES, len(start) - first)
         for lane in range(lanes):
-            rows[U * MANY + lane] = start[first + lane]
-            rows[R * MANY + lane] = first + lane - limit
+            rows[U * MAX_LANES + lane] = start[first + lane]
+            rows[R * MAX_LANES + lane] = first + lane - limit
         tilt_totals(first, lanes, law, x, tilting)
         for lane in range(lanes):
             for k in range(len(law.n)):
-                law.share[k, first + lane] = tilting.share[k * MANY + lane]
-            log_f, shift = tilting.log_f[lane], rows[R * MANY + lane] * rows[U * MANY + lane]
+                law.share[k, first + lane] = tilting.share[k * MAX_LANES + lane]
+            log_f, shift = (
+                tilting.log_f[lane],
+                rows[R * MAX_LANES + lane] * rows[U * MAX_LANES + lane],
+            )
             law.log_probability[first + lane] = sets * log_f - shift + slack(law, log_f, shift)

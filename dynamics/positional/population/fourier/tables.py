@@ -1,8 +1,8 @@
-r"""What a set adds to F and to its derivatives, for every total R.
+"""Contributions of a set to F and to its derivatives, for every total R.
 
-Given ``R = r`` a set of type ``(a, b)`` adds ``x(type; r)`` to F and ``y_k(type; r)`` to its
-derivatives in alpha, gamma and rho, in excess of an empty set; ``base`` is F of the signal set with
-L - 1 empty sets (notebook ``fourier_method``, Section 4).
+Given ``R = r`` a set of type ``(a, b)`` contributes ``x(type; r)`` to F and ``y_k(type; r)`` to its
+derivatives in alpha, gamma and rho, minus those of an empty set; ``base`` is F of the signal set
+with L - 1 empty sets (notebook ``fourier_method``, Section 4).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dynamics.core.jit import REORDER, kernel
 from dynamics.positional._emitted import attention_weights, row_gradient
 from dynamics.positional.problem import Problem, State
 
-#: What underflow may cost a number that nothing multiplies.
+#: Bound of the effect of underflow on a number that is not multiplied later.
 _LEAST = 1e-320
 
 
 class Model(NamedTuple):
-    """The model at one state: its attention weights, and the constants of the problem.
+    """Attention weights at one state, and the constants of the problem.
 
-    ``LG = Lambda - Gamma`` and ``GX = Gamma - Xi`` keep the digits that a difference would lose.
+    ``LG = Lambda - Gamma`` and ``GX = Gamma - Xi`` are computed without cancellation.
     """
 
     p: int
@@ -51,9 +51,10 @@ class Model(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """By total ``R = first, first + 1, ...``: ``x[type]``, ``y[3, type]`` and ``base[5]``.
+    """Contributions by total ``R = first, first + 1, ...``.
 
-    ``base``: F and its three derivatives of the signal set with empty sets, and 1.
+    ``x[type]`` and ``y[3, type]``: contributions to F and its derivatives; ``base[5]``: F and its
+    three derivatives for the signal set with empty sets, and 1.
     """
 
     first: int
@@ -93,16 +94,16 @@ def _add_patches(law, model, tables, rows, empty):
             for j in range(4):
                 _add(-1.0, empty[j], rows[j])
             for k in range(types):
-                many = patches_of(law, k, s)
-                if law.place[k] == n + C and many > 0.0:
-                    _add(many, rows[0], x[k])
+                patches = patches_of(law, k, s)
+                if law.level_index[k] == n + C and patches > 0.0:
+                    _add(patches, rows[0], x[k])
                     for j in range(3):
-                        _add(many, rows[1 + j], y[j, k])
+                        _add(patches, rows[1 + j], y[j, k])
 
 
 @kernel(borrows=True)
 def patches_of(law, k, s):
-    """Return how many patches of a set of type k have the coefficient s."""
+    """Return the number of patches with coefficient s in a set of type k."""
     if s == 0:
         return law.C - law.plus[k] - law.minus[k]
     return law.plus[k] if s == 1 else law.minus[k]
@@ -110,6 +111,7 @@ def patches_of(law, k, s):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _add(factor, row, target):
+    """Add a multiple of a row to another."""
     for i in range(len(row)):
         target[i] += factor * row[i]
 
@@ -118,7 +120,7 @@ def _add(factor, row, target):
 def _patch(s, n, first, C, model, rows):
     """Fill the activation of a patch and its derivatives for T = C + first, C + first + 1, ..."""
     F, F_alpha, F_gamma, F_rho = rows[0], rows[1], rows[2], rows[3]
-    if model.p == 3:  # vectorised once the power is known to the compiler
+    if model.p == 3:  # vectorized once the power is known to the compiler
         for i in range(len(F)):
             F[i], F_alpha[i], F_gamma[i], F_rho[i] = _activation(s, n, first + i, C, model, 3)
     else:
@@ -149,13 +151,13 @@ def _activation(s, n, r, C, model, p):
 
 
 def underflow(problem: Problem, model: Model, crude: np.ndarray) -> list[float]:
-    r"""Bound what underflow in ``row_gradient`` costs the loss, the derivatives, and E[s(-F)].
+    """Return bounds of the effect of underflow in ``row_gradient`` on loss, derivatives, E[s(-F)].
 
-    With ``x = kappa |alpha|``, ``m = 1 + x^(p-1)`` and ``t`` for ``_LEAST``, a patch's activation
-    is off by ``t (1 + nu + p m)``, and its derivative in alpha by ``t kappa p`` more. The pull is
-    off by ``4 t p^2 (1 + x) m``, the turn ``dc`` by ``t (1 + 8 D + 1 / tau)``; ``|pull|`` is at
-    most ``2 p x m`` and ``|dc|`` at most ``2 same / tau``, ``2 others / tau``, of which ``crude``
-    has products (:meth:`.method.FourierExpectation._crude`).
+    With ``x = kappa |alpha|``, ``m = 1 + x^(p-1)`` and ``t`` for ``_LEAST``, the error of a patch's
+    activation is ``t (1 + nu + p m)``, and that of its derivative in alpha ``t kappa p`` more. The
+    error of the pull is ``4 t p^2 (1 + x) m``, of the turn ``dc`` it is ``t (1 + 8 D + 1 / tau)``;
+    ``|pull|`` is at most ``2 p x m`` and ``|dc|`` at most ``2 same / tau``, ``2 others / tau``.
+    ``crude`` contains products of these (:meth:`.method.FourierExpectation._crude`).
     """
     D, p, nu, tau, kappa = problem.D, problem.p, problem.nu, problem.tau, problem.kappa
     x = kappa * abs(model.alpha)

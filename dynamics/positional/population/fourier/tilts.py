@@ -1,4 +1,4 @@
-r"""Tilting: bounds by Chernoff, and saddle points of many totals R at once.
+r"""Exponential tilting: Chernoff bounds and saddle points of many totals R at once.
 
 Given ``R = r`` the ``L - 1`` random sets contribute independently to ``F``: a set of type
 ``(a, b)`` adds ``n = a - b`` to ``R`` and ``x(type; r)`` to ``F - base(r)``, where ``base`` is
@@ -8,10 +8,10 @@ Given ``R = r`` the ``L - 1`` random sets contribute independently to ``F``: a s
           \le e^{-\lambda\,base - u r} f^{L-1}, \qquad
           f = \sum_{type} P(type)\, e^{-\lambda x + u n},
 
-because all coefficients are positive (Chernoff). The smallest bound sits at the saddle point in
-``u``, where the tilted mean of R is r. The same with a factor ``|dF|`` under the expectation. Both
-bounds are log-convex in ``lam``, so the chord between two values of ``lam`` is again a bound
-(notebook ``fourier_method``, Section 6). Totals are the lanes of the vector instructions.
+because all coefficients are positive (Chernoff). The bound is smallest at the saddle point in
+``u``, where the tilted mean of R is r. The same holds with a factor ``|dF|`` under the expectation.
+Both bounds are log-convex in ``lam``, so the chord between two values of ``lam`` is also a bound
+(notebook ``fourier_method``, Section 6). Totals are the lanes of vector instructions.
 """
 
 import math
@@ -24,20 +24,20 @@ from dynamics.core.jit import REORDER, kernel
 #: The tilts lam at which R is bounded; |F| beyond the window is controlled by their extremes.
 TILTS = np.array([-1.0, -0.5, -0.25, -0.125, 0.0, 0.125, 0.25, 0.5, 1.0])
 
-#: Index of the tilt 0. Tilts between -1/2 and 1/2 serve only where F ranges far.
+#: Index of the tilt 0. Tilts between -1/2 and 1/2 are used only if F has a large range.
 UNTILTED = 4
 
-#: Most totals that are tilted together, and the length of a row of ``Tilting.rows``.
-MANY = 80
+#: Largest number of totals that are tilted together, and the length of a row of ``Tilting.rows``.
+MAX_LANES = 80
 
-#: Distance to the saddle point at which the search stops. A tenth of a unit off, the bounds are
-#: hardly larger: by half the variance of R over a hundred, in the logarithm.
+#: Distance to the saddle point at which the search stops. At a tenth of a unit the logarithms of
+#: the bounds are larger by the variance of R over 200 only.
 _NEAR = 0.1
 
-#: Newton's steps, of which a few suffice, from which on every other one halves the bracket.
-_TO_AND_FRO = 8
+#: After this number of Newton steps every other step is a bisection.
+_BISECTION_START = 8
 
-#: The rows, at constant distances so that loops over several of them are vectorised.
+#: The rows, at constant distances so that loops over several of them are vectorized.
 TOP, U, MOVE, F, MEAN, SQUARE, Z, POWER, LOW, HIGH, BITS, R, STRIDE = range(13)
 
 #: Rows that hold other results at the end of :func:`tilt_totals`.
@@ -48,13 +48,24 @@ _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 class Tilting(NamedTuple):
-    """Totals that are tilted together, one a lane; flat arrays have rows of ``MANY`` entries.
+    """Work arrays of totals that are tilted together, one per lane.
 
-    Given: ``lam``, and in ``rows`` R and a first guess of U. Found: U, TOP (the largest logarithm
-    among the types), EMPTY (the tilted probability of an empty set) and VARIANCE (of n) in
-    ``rows``; ``share``, the tilted probabilities by type, ``level``, their sums by ``n + C``
-    (with the empty type); and ``log_f``. ``factor[k]``: what the k-th derivative multiplies a bound
-    by, see :func:`weighted`.
+    Attributes
+    ----------
+    lam
+        Tilt of each lane (input).
+    rows
+        Rows of ``MAX_LANES`` entries. Input: R and a first guess of U. Output: U, TOP (the largest
+        logarithm among the types), EMPTY (the tilted probability of an empty set) and VARIANCE (of
+        n).
+    level
+        Sums of the tilted probabilities by ``n + C``, with the empty type.
+    share
+        Tilted probabilities by type.
+    log_f
+        Logarithm of f.
+    factor
+        Factor of the bound for each derivative, see :func:`weighted`.
     """
 
     lam: np.ndarray
@@ -66,21 +77,21 @@ class Tilting(NamedTuple):
 
 
 @kernel(inner=True)
-def room_to_tilt(law):
-    """Return a :class:`Tilting` for up to ``MANY`` totals."""
+def allocate_tilting(law):
+    """Return the work arrays for up to ``MAX_LANES`` totals."""
     return Tilting(
-        np.zeros(MANY),
-        np.zeros(13 * MANY),
-        np.empty((2 * law.C + 1) * MANY),
-        np.empty(len(law.n) * MANY),
-        np.empty(MANY),
-        np.empty((3, MANY)),
+        np.zeros(MAX_LANES),
+        np.zeros(13 * MAX_LANES),
+        np.empty((2 * law.C + 1) * MAX_LANES),
+        np.empty(len(law.n) * MAX_LANES),
+        np.empty(MAX_LANES),
+        np.empty((3, MAX_LANES)),
     )
 
 
 @kernel(borrows=True, fastmath=frozenset({"contract"}))
 def exponentials(values, scales):
-    """Replace values by their exponentials, good to 2 u; below -708 they stay at about 1e-308."""
+    """Replace values by their exponentials, with errors of 2 u; about 1e-308 below -708."""
     for i in range(len(values)):
         v = min(max(values[i], -708.0), 709.0)
         k = math.floor(v * 1.4426950408889634 + 0.5)
@@ -108,11 +119,11 @@ def exponentials(values, scales):
 
 @kernel(borrows=True)
 def slack(law, log_f, shift):
-    """Bound the rounding error of ``sets log_f - shift``, the logarithm of a Chernoff bound.
+    """Return a bound of the rounding error of ``sets log_f - shift``, the log of a Chernoff bound.
 
-    Errors of the tilted probabilities move f by ``law.roundings`` times the filled part of it,
-    which is at most ``|log f| + |log P(empty)|``. Those of ``lam x`` count among the errors of the
-    tables.
+    Errors of the tilted probabilities change f by ``law.roundings`` times the probability of
+    non-empty types, which is at most ``|log f| + |log P(empty)|``. Errors of ``lam x`` are part of
+    the errors of the tables.
     """
     sets = law.L - 1.0
     return law.roundings * (1.0 + sets * (abs(log_f) - max(law.log_p_empty, -745.0)) + abs(shift))
@@ -120,10 +131,10 @@ def slack(law, log_f, shift):
 
 @kernel(borrows=True, fastmath=REORDER)
 def weighted(share, shift, size, at, base, sets, total):
-    """Fill ``|base| + sets sum_type share |size|``: what |dF| multiplies a bound by.
+    """Fill ``|base| + sets sum_type share |size|``, the factor of a bound due to |dF|.
 
     ``share`` is flat with rows of ``len(share) / len(size)`` entries, read from ``shift`` on;
-    ``size`` and ``base`` from ``at`` on.
+    ``size`` and ``base`` are read from ``at`` on.
     """
     width = len(share) // len(size)
     for i in range(len(total)):
@@ -141,11 +152,11 @@ def weighted(share, shift, size, at, base, sets, total):
 def tilt_totals(at, lanes, law, x, tilting):
     """Tilt the totals ``at, at + 1, ...`` of ``x[type, total]`` by ``exp(-lam x + u n)``.
 
-    ``u`` comes near the saddle point of R = r; see :class:`Tilting`. Lanes are filled up to whole
-    vectors of 8 with totals 0 that are not tilted: one by one they took as long as the vectors.
+    ``u`` approaches the saddle point of R = r; see :class:`Tilting`. Lanes are padded to whole
+    vectors of 8 with totals 0 that are not tilted, because single lanes take as long as a vector.
     """
     C, work, level, share, log_f = law.C, tilting.rows, tilting.level, tilting.share, tilting.log_f
-    W, width = MANY, (lanes + 7) // 8 * 8
+    W, width = MAX_LANES, (lanes + 7) // 8 * 8
     for i in range(lanes, width):
         tilting.lam[i] = work[U * W + i] = work[R * W + i] = 0.0
     for i in range(width):
@@ -176,8 +187,8 @@ def tilt_totals(at, lanes, law, x, tilting):
         row = level[j * W :]
         for i in range(width):
             row[i] *= work[POWER * W + i]
-        for k in range(len(law.place)):
-            if law.place[k] == j:
+        for k in range(len(law.level_index)):
+            if law.level_index[k] == j:
                 row = share[k * W :]
                 for i in range(width):
                     row[i] *= work[POWER * W + i]
@@ -186,24 +197,24 @@ def tilt_totals(at, lanes, law, x, tilting):
             work[POWER * W + i] *= work[Z * W + i]
     for i in range(lanes):
         filled, f, top = work[LOW * W + i], work[F * W + i], work[TOP * W + i]
-        # f is raised to powers up to D: its small distance to the empty type must keep its digits
+        # f is raised to powers up to D, so that its difference to the empty type must be accurate
         log_f[i] = law.log_p_empty - math.log1p(-filled) if filled < 0.5 else top + math.log(f)
         work[EMPTY * W + i] = math.exp(law.log_p_empty - top) / f
 
 
 @kernel(borrows=True, fastmath=REORDER)
 def _shares(at, lanes, width, law, x, tilting):
-    """Fill ``share`` and ``level`` up to a factor, whose logarithm goes to the row TOP.
+    """Fill ``share`` and ``level`` up to a factor, whose logarithm is stored in the row TOP.
 
-    Lanes from ``lanes`` to ``width``, which fill up the vectors, are not tilted.
+    Lanes from ``lanes`` to ``width``, the padding, are not tilted.
     """
-    C, W, log_p_empty, place = law.C, MANY, law.log_p_empty, law.place
+    C, W, log_p_empty, level_index = law.C, MAX_LANES, law.log_p_empty, law.level_index
     lam, work, level, share = tilting.lam, tilting.rows, tilting.level, tilting.share
     for i in range(width):
         work[TOP * W + i] = log_p_empty
-    for k in range(len(place)):
+    for k in range(len(level_index)):
         row, here = share[k * W :], x[k, at:]
-        start, n = law.log_p[k], place[k] - 1.0 * C
+        start, n = law.log_p[k], level_index[k] - 1.0 * C
         for i in range(lanes):
             row[i] = start - lam[i] * here[i] + work[U * W + i] * n
         for i in range(lanes, width):
@@ -216,12 +227,12 @@ def _shares(at, lanes, width, law, x, tilting):
     for i in range(width):
         level[C * W + i] = log_p_empty - work[TOP * W + i]
     exponentials(level[C * W : C * W + width], bits)
-    for k in range(len(place)):
+    for k in range(len(level_index)):
         row = share[k * W : k * W + width]
         for i in range(width):
             row[i] -= work[TOP * W + i]
         exponentials(row, bits)
-        total = level[place[k] * W :]
+        total = level[level_index[k] * W :]
         for i in range(width):
             total[i] += row[i]
 
@@ -230,9 +241,9 @@ def _shares(at, lanes, width, law, x, tilting):
 def _to_saddle(lanes, sets, C, work, level):
     """Fill the changes of u, at most 200 / C, to near the saddle points, and the moments there.
 
-    By Newton's steps within a bracket, in turn with halvings of it where they go to and fro.
+    Newton steps within a bracket alternate with bisection if they oscillate.
     """
-    W = MANY
+    W = MAX_LANES
     for i in range(lanes):
         work[MOVE * W + i] = 0.0
         work[LOW * W + i] = -200.0 / C
@@ -245,15 +256,15 @@ def _to_saddle(lanes, sets, C, work, level):
         for i in range(lanes):
             f, move = work[F * W + i], work[MOVE * W + i]
             mean = work[MEAN * W + i] / f
-            lacking = work[R * W + i] - sets * mean
+            deficit = work[R * W + i] - sets * mean
             variance = work[SQUARE * W + i] / f - mean * mean
-            change = lacking / max(sets * variance, 1e-3)
-            low = move if lacking > 0.0 else work[LOW * W + i]
-            high = work[HIGH * W + i] if lacking > 0.0 else move
+            change = deficit / max(sets * variance, 1e-3)
+            low = move if deficit > 0.0 else work[LOW * W + i]
+            high = work[HIGH * W + i] if deficit > 0.0 else move
             new = move + change
             new = new if new > low else 0.5 * (low + high)
             new = new if new < high else 0.5 * (low + high)
-            new = 0.5 * (low + high) if step >= _TO_AND_FRO and step % 2 == 0 else new
+            new = 0.5 * (low + high) if step >= _BISECTION_START and step % 2 == 0 else new
             near = abs(change) < _NEAR
             work[MOVE * W + i] = move if near else new
             work[LOW * W + i] = low
@@ -265,8 +276,8 @@ def _to_saddle(lanes, sets, C, work, level):
 
 @kernel(borrows=True, fastmath=REORDER)
 def _moments(lanes, C, work, level):
-    """Fill the sums of ``level e^(n move)``, of n and of n^2 times it, and e^move."""
-    W = MANY
+    """Fill e^move, and the sums over n of ``level e^(n move)`` times 1, n and n^2."""
+    W = MAX_LANES
     for i in range(lanes):
         work[Z * W + i] = work[MOVE * W + i]
     exponentials(work[Z * W : Z * W + lanes], work[BITS * W : BITS * W + lanes])

@@ -1,11 +1,11 @@
-r"""Windows in t and angles in z: the aliases of the trapezoid rule, and what is left out.
+"""Windows in t and angles in z: aliases and truncation of the trapezoidal rule.
 
-The trapezoid rule with step ``2 pi / Omega`` returns s(-F) for the window ``|F| < Omega`` and
-aliases, which fall like ``e^{-(1 -+ eta) Omega}``; a discrete Fourier transform over m angles
+The trapezoidal rule with step ``2 pi / Omega`` returns s(-F) for the window ``|F| < Omega`` and
+aliases, which decrease like ``e^{-(1 -+ eta) Omega}``; a discrete Fourier transform over m angles
 returns the coefficient of z^r and those of z^(r + k m), whose size at another radius of z is
 bounded by Chernoff (notebook ``fourier_method``, Sections 3 and 6). All bounds are those of tilted
 expectations, ``logs[j, k]`` for tilt ``j`` and component ``k`` (loss, three derivatives, mean
-sigmoid); infinite where not evaluated.
+sigmoid); infinite if not computed.
 """
 
 import math
@@ -25,11 +25,11 @@ _INVERSE_GAPS = np.divide(1.0, _GAPS, out=np.zeros_like(_GAPS), where=_GAPS != 0
 
 @kernel(borrows=True)
 def window(q, grid):
-    """Choose eta and the alias period Omega: the fewest nodes that meet the goal (log-error 0).
+    """Return eta, the alias period Omega and the end in t with the fewest nodes that meet the goal.
 
-    ``eta`` is a multiple of 1 / grid, with grid a divisor of 32. s(-F) <= e^{-lam F} for lam in
-    [0, 1], softplus(-F) <= e^{-lam F} / lam for lam in (0, 1] and <= log 2 + |F|, which stands for
-    it at lam = 0.
+    ``q`` contains the bounds by tilt over the goal, and ``eta`` is a multiple of 1 / grid, with
+    grid a divisor of 32. s(-F) <= e^{-lam F} for lam in [0, 1]; softplus(-F) <= e^{-lam F} / lam
+    for lam in (0, 1] and <= log 2 + |F|, used at lam = 0.
     """
     best, eta_best, omega_best, time_best = math.inf, 0.0, 1.0, math.inf
     j = 0
@@ -52,18 +52,18 @@ def window(q, grid):
 
 
 @kernel(borrows=True)
-def account(lines, logs, most, integrated, sides):
-    """Add the truncation in t and the aliases of the trapezoid rule to ``integrated.bounds``.
+def add_truncation_and_aliases(lines, logs, most, integrated, sides):
+    """Add the truncation in t and the aliases of the trapezoidal rule to ``integrated.bounds``.
 
-    Rounding may move the logarithm of a bound by ``most`` and ``lines.moved``; ``sides[2, 5]`` is
-    scratch. ``-log tanh(x / 2) = log(1 + 2 / (e^x - 1))``.
+    Rounding may change the logarithm of a bound by ``most`` and ``lines.rounding``; ``sides[2, 5]``
+    is scratch. ``-log tanh(x / 2) = log(1 + 2 / (e^x - 1))``.
     """
     for i in range(len(lines.nodes)):
         if lines.nodes[i] == 0:
             continue
         end, omega, eta = lines.nodes[i] * lines.step[i], lines.omega[i], lines.eta[i]
         cut = math.log1p(2.0 / math.expm1(min(math.pi * end, 700.0))) / math.pi
-        more = math.exp(min(most[0, i] + lines.moved[i], 700.0))
+        more = math.exp(min(most[0, i] + lines.rounding[i], 700.0))
         _aliases(eta, omega, logs[i], sides)
         for k in range(5):
             front, bounds = integrated.front[i, k], integrated.bounds[i, k]
@@ -80,8 +80,8 @@ def _aliases(eta, omega, logs, sides):
         gap = abs(TILTS[j] - eta)
         if gap == 0.0 or logs[j, 4] == math.inf:
             continue
-        room = -math.expm1(-gap * omega)
-        lost = gap * omega + math.log(room)
+        geometric = -math.expm1(-gap * omega)
+        lost = gap * omega + math.log(geometric)
         for k in range(5):
             size = logs[j, k] - lost
             if k == 0:  # an alias is at most softplus(-+F), thus log 2 + |F|, e^(-+lam F) / lam
@@ -96,7 +96,7 @@ def _aliases(eta, omega, logs, sides):
 def choose_angles(law, tables, lines, variance):
     """Fill the angles of every R that is integrated, a multiple of 4, and ``lines.alias``.
 
-    ``variance``: of n, by total.
+    ``variance`` contains the variance of n, by total.
     """
     by_n = np.empty((2, 2 * law.C + 1))
     _choose_angles(law, tables, lines, variance, by_n, np.empty(6), np.exp(-lines.log_goal))
@@ -104,14 +104,17 @@ def choose_angles(law, tables, lines, variance):
 
 @kernel(borrows=True)
 def _choose_angles(law, tables, lines, variance, by_n, rise, inverse):
-    """Fill them, given 1 / the error allowed; ``by_n[2, n + C]`` and ``rise[6]`` are scratch."""
+    """Fill angles and aliases; ``by_n`` and ``rise`` are scratch.
+
+    ``inverse`` contains the reciprocals of the allowed errors.
+    """
     C, sets, n_types = law.C, law.L - 1.0, len(law.n)
-    y, base, place, level, weight = tables.y, tables.base, law.place, by_n[0], by_n[1]
+    y, base, level_index, level, weight = tables.y, tables.base, law.level_index, by_n[0], by_n[1]
     for i in range(len(lines.nodes)):
         if lines.nodes[i] == 0:
             continue
         share = lines.share[i]
-        fill_levels(share, place, lines.empty[i], C, level)
+        fill_levels(share, level_index, lines.empty[i], C, level)
         for j in range(len(weight)):
             weight[j] = 0.0
         rest = inverse[0] + inverse[4]
@@ -123,7 +126,7 @@ def _choose_angles(law, tables, lines, variance, by_n, rise, inverse):
         for j in range(n_types):
             size = abs(y[0, j, i]) * inverse[1] + abs(y[1, j, i]) * inverse[2]
             size += abs(y[2, j, i]) * inverse[3]
-            weight[place[j]] += sets * share[j] * size
+            weight[level_index[j]] += sets * share[j] * size
         excess = max(lines.height[i], 1.0)
         delta = min(math.sqrt(2 * excess / max(sets * variance[i], 1e-6)), 200.0 / C)  # no overflow
         for trial in range(3):
@@ -138,7 +141,7 @@ def _choose_angles(law, tables, lines, variance, by_n, rise, inverse):
 
 @kernel(borrows=True)
 def _circle(span, excess, delta, rise):
-    """Return the angles, at most ``span``, and the wrap-around of R relative to exp(excess)."""
+    """Return the angles, at most ``span``, and the aliases in R relative to exp(excess)."""
     angles = 0.0
     for side in range(0, 6, 3):
         best = math.inf
@@ -160,13 +163,13 @@ def _circle(span, excess, delta, rise):
 
 @kernel(borrows=True)
 def _shift(trial, delta):
-    """Return the shifts of u that are tried: three to one side, the same to the other."""
+    """Return one of the tried shifts of u: three to one side, and three to the other."""
     return delta * (0.7 + 0.3 * (trial % 3)) * (-1.0 if trial < 3 else 1.0)
 
 
 @kernel(borrows=True)
 def _rise(shift, factor, r, C, sets, level, weight, rest):
-    """Return how much the logarithm of the Chernoff bound grows when u moves by ``shift``."""
+    """Return the increase of the logarithm of the Chernoff bound when u changes by ``shift``."""
     f = g = start = 0.0
     power, inverse = 1.0, 1.0 / factor
     for _ in range(C):
@@ -176,7 +179,7 @@ def _rise(shift, factor, r, C, sets, level, weight, rest):
         g += weight[i] * power
         start += weight[i]
         power *= factor
-    rounding = sets * (4.0 * C + 16.0) * 2.0**-53  # f is good to 2 u for every power of e^shift
+    rounding = sets * (4.0 * C + 16.0) * 2.0**-53  # f has an error of 2 u for each power of e^shift
     return (
         (sets - 1.0) * math.log(f)
         + math.log((rest * f + g) / (rest + start))
@@ -187,14 +190,14 @@ def _rise(shift, factor, r, C, sets, level, weight, rest):
 
 @kernel(borrows=True)
 def mean_power(power, level, angles):
-    r"""Bound the mean over the angles of ``|f|^power``, at any t; ``level`` adds up to 1.
+    """Bound the mean over the angles of ``|f|^power``, at any t; ``level`` adds up to 1.
 
     ``f^M`` is a polynomial in z with coefficients that are largest in absolute value at t = 0
     (triangle inequality), so by Parseval the mean of ``|f|^(2M)`` is largest there too, at angles
     that are not shifted. There ``1 - |f|^2 >= W (1 - cos theta)``, with W the probability that two
     independent sets differ by 1 in n, and ``(1 - v)^M <= e^{-M v} <= 1 / (1 + M v)``, whose mean
     over m angles is ``(1 + 2 M W)^(-1/2) (1 + rho^m) / (1 - rho^m)`` (a Poisson kernel). With few
-    angles this may exceed 1, which always bounds.
+    angles this may exceed 1, which is always a bound.
     """
     one_apart = 0.0
     for i in range(len(level) - 1):
@@ -208,10 +211,10 @@ def mean_power(power, level, angles):
 
 
 @kernel(borrows=True)
-def fill_levels(share, place, empty, C, level):
+def fill_levels(share, level_index, empty, C, level):
     """Fill ``level[n + C]``, the sums of the shares over n."""
     for i in range(2 * C + 1):
         level[i] = 0.0
     level[C] = empty
     for k in range(len(share)):
-        level[place[k]] += share[k]
+        level[level_index[k]] += share[k]

@@ -1,4 +1,4 @@
-"""Gradients of the students of Figure 2, the labels, and what is read off P^T P."""
+"""Students of Figure 2: gradients, labels, association and matching of the sets, training."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ STUDENTS = [
 ]
 
 
-@pytest.fixture(params=STUDENTS, ids=lambda student: student.kind)
+@pytest.fixture(params=STUDENTS, ids=lambda student: student.score_type)
 def case(request):
     rng = np.random.default_rng(3)
     parameters = request.param.initial(TASK, rng)
@@ -35,7 +35,7 @@ def case(request):
 
 
 class TestGradient:
-    def test_complex_step(self, case):
+    def test_gradient_equals_complex_step_derivative(self, case):
         student, parameters, X, y = case
         rng = np.random.default_rng(0)
         loss, gradient = loss_and_gradient(student, parameters, X, y)
@@ -44,20 +44,20 @@ class TestGradient:
             direction = rng.normal(size=value.shape)
             if name == "A":
                 np.fill_diagonal(direction, 0.0)  # the diagonal is not trained
-            moved = parameters | {name: value + 1e-30j * direction}
-            losses = np.log(1.0 + np.exp(-y * output(student, moved, X)))
+            shifted = parameters | {name: value + 1e-30j * direction}
+            losses = np.log(1.0 + np.exp(-y * output(student, shifted, X)))
             close(losses.real.mean(), loss, rel=1e-12)
             assert losses.imag.mean() / 1e-30 == pytest.approx(
                 np.sum(direction * gradient[name]), rel=1e-9, abs=1e-14
             )
 
-    def test_automatic_differentiation(self, case):
+    def test_gradient_equals_torch_autograd(self, case):
         torch = pytest.importorskip("torch")
         student, parameters, X, y = case
         tensors = {k: torch.tensor(v, requires_grad=True) for k, v in parameters.items()}
-        if student.kind == "free":
+        if student.score_type == "free":
             scores = tensors["A"][None]
-        elif student.kind == "gram":
+        elif student.score_type == "gram":
             scores = (tensors["P"].T @ tensors["P"])[None]
         else:
             queries, keys = (tensors["P"].T @ tensors[k] for k in ("Q", "K"))
@@ -67,8 +67,8 @@ class TestGradient:
         F = (torch.einsum("hij,nhj->ni", S, U) ** 3).sum(dim=1)
         loss = torch.nn.functional.softplus(-torch.tensor(y) * F).mean()
         loss.backward()
-        found, gradient = loss_and_gradient(student, parameters, X, y)
-        close(found, float(loss.detach()), rel=1e-12)
+        value, gradient = loss_and_gradient(student, parameters, X, y)
+        close(value, float(loss.detach()), rel=1e-12)
         for name, tensor in tensors.items():
             expected = tensor.grad.numpy().copy()
             if name == "A":
@@ -77,7 +77,7 @@ class TestGradient:
 
 
 class TestTask:
-    def test_labels_by_the_formula(self):
+    def test_labels_equal_the_definition(self):
         rng = np.random.default_rng(1)
         w = TASK.filters(rng)
         X, y = TASK.sample(w, 20, rng)
@@ -85,7 +85,7 @@ class TestTask:
             hidden = [sum(w[c] @ image[2 * number + c] for c in range(2)) for number in range(3)]
             assert label == np.sign(np.sum(np.power(hidden, 3)))
 
-    def test_filters_are_unit_and_shared_if_asked(self):
+    def test_filters_are_unit_vectors_and_optionally_shared(self):
         rng = np.random.default_rng(2)
         w = TASK.filters(rng)
         close(np.linalg.norm(w, axis=1), 1.0, rel=1e-12)
@@ -97,52 +97,51 @@ class TestTask:
         assert linear_level(2, rng, 1_000) == 0.0  # a + b and a^3 + b^3 have one sign
         assert linear_level(4, rng, 400_000) == pytest.approx(0.0956, abs=0.002)
 
-    def test_refusals(self):
+    def test_invalid_arguments_raise(self):
         with pytest.raises(ParameterError, match="C = 4"):
             Task(D=6, C=4, d=3, shared_filter=True)
-        with pytest.raises(ParameterError, match="kind = cnn"):
+        with pytest.raises(ParameterError, match="score_type = cnn"):
             Student("cnn")
         with pytest.raises(ParameterError, match="heads = 2"):
             Student("gram", heads=2)
 
 
 class TestAssociation:
-    def test_blocks_are_seen_and_their_absence_too(self):
+    def test_association_of_block_and_identity_matrices(self):
         owner = np.arange(12) // 3
         blocks = (owner[:, None] == owner).astype(float)
         assert association(blocks, 3) == (1.0, 1.0)
         assert association(np.eye(12), 3)[1] == 0.5
         assert association(-blocks, 3) == (0.0, 0.0)
 
-    def test_random_matrices_have_half(self):
+    def test_random_matrices_have_auc_one_half(self):
         rng = np.random.default_rng(0)
-        found = [association(P.T @ P, 4)[1] for P in rng.normal(size=(200, 8, 16))]
-        assert np.mean(found) == pytest.approx(0.5, abs=0.02)
+        auc = [association(P.T @ P, 4)[1] for P in rng.normal(size=(200, 8, 16))]
+        assert np.mean(auc) == pytest.approx(0.5, abs=0.02)
 
 
 class TestMatching:
-    """The sets are found up to which rows read which set."""
+    """Matching does not depend on the order of the rows."""
 
-    def test_rows_that_read_sets_in_any_order_are_matched(self):
+    def test_rows_that_attend_to_sets_in_any_order_are_matched(self):
         rng = np.random.default_rng(0)
         read = np.concatenate([rng.permutation(4), rng.integers(0, 4, 12)])
         S = np.repeat(np.eye(4)[read], 4, axis=1)[None] / 4.0
-        found = match_to_sets(S, [1.0], 4)
-        close(found.matched, 1.0, rel=1e-12)
-        assert found.attended == found.auc == found.accuracy == 1.0
-        close(found.own, np.mean(read == np.arange(16) // 4), rel=1e-12)
+        matching = match_to_sets(S, [1.0], 4)
+        close(matching.matched, 1.0, rel=1e-12)
+        assert matching.attended == matching.auc == matching.accuracy == 1.0
+        close(matching.own, np.mean(read == np.arange(16) // 4), rel=1e-12)
 
-    def test_heads_that_read_single_places_add_up_to_the_sets(self):
-        """Head c reads place c of a set, as a convolution with a filter for each place does."""
-        places = np.arange(4)
-        rows = np.tile(np.arange(4), 4)  # the set that each row reads
+    def test_heads_that_attend_to_single_positions_add_up_to_the_sets(self):
+        """Head c attends to position c of a set, like a convolution with C filters."""
+        rows = np.tile(np.arange(4), 4)  # the set to which each row attends
         S = np.zeros((4, 16, 16))
-        for head in places:
+        for head in range(4):
             S[head, np.arange(16), 4 * rows + head] = 1.0
         assert match_to_sets(S, np.ones(4), 4).accuracy == 1.0
         assert match_to_sets(S, [1.0, 0.0, 0.0, 0.0], 4).accuracy < 1.0
 
-    def test_another_partition_and_noise_are_not_the_sets(self):
+    def test_other_partitions_and_noise_are_not_matched(self):
         rng = np.random.default_rng(1)
         S = np.repeat(np.eye(4), 4, axis=1)[:, rng.permutation(16)]
         wrong = match_to_sets(np.tile(S, (4, 1))[None] / 4.0, [1.0], 4)
@@ -150,35 +149,42 @@ class TestMatching:
         noise = [
             match_to_sets(softmax(rng.normal(size=(2, 16, 16))), [1.0, 2.0], 4) for _ in range(50)
         ]
-        assert np.mean([one.accuracy for one in noise]) < 0.6
-        assert np.mean([one.auc for one in noise]) == pytest.approx(0.5, abs=0.05)
+        assert np.mean([matching.accuracy for matching in noise]) < 0.6
+        assert np.mean([matching.auc for matching in noise]) == pytest.approx(0.5, abs=0.05)
 
-    def test_four_heads_find_the_sets_that_the_gram_matrix_hides(self):
+    def test_heads_match_the_sets_without_association_of_the_encodings(self):
         task, student = Task(8, 2, 2, False), Student("heads", heads=3, encoding=8, init=4.0)
         run = train(task, student, steps=500, rate=1e-2, seed=1, batch=256, test=4_000)
         assert run.test_error[-1] < 0.5 * run.linear_error
         weights = np.linalg.norm(run.parameters["v"], axis=1)
-        found = match_to_sets(softmax(student.scores(run.parameters)), weights, 2)
-        assert found.accuracy == 1.0
+        matching = match_to_sets(softmax(student.scores(run.parameters)), weights, 2)
+        assert matching.accuracy == 1.0
         assert association(student.encodings_gram(run.parameters), 2)[1] < 0.9
         assert not np.array_equal(run.start["P"], run.parameters["P"])
 
 
 class TestTraining:
-    def test_gram_with_a_shared_filter_learns_and_shows_the_sets(self):
+    def test_gram_with_a_shared_filter_learns_association(self):
         task = Task(D=8, C=2, d=2, shared_filter=True)
         student = Student("gram", encoding=8)
-        seen = []
+        fractions = []
         run = train(
-            task, student, steps=400, rate=2e-2, seed=0, batch=256, test=5_000, progress=seen.append
+            task,
+            student,
+            steps=400,
+            rate=2e-2,
+            seed=0,
+            batch=256,
+            test=5_000,
+            progress=fractions.append,
         )
         assert run.test_error[0] > 0.15
         assert run.test_error[-1] < 0.5 * run.linear_error
         assert association(student.encodings_gram(run.parameters), 2)[1] > 0.95
-        assert seen == sorted(seen)
-        assert seen[-1] == 1.0
+        assert fractions == sorted(fractions)
+        assert fractions[-1] == 1.0
 
-    def test_same_seed_same_result(self):
+    def test_same_seed_gives_same_result(self):
         runs = [
             train(TASK, STUDENTS[2], steps=5, rate=1e-2, seed=seed, batch=16, test=100, records=2)
             for seed in (0, 0, 1)
@@ -186,7 +192,7 @@ class TestTraining:
         assert np.array_equal(runs[0].parameters["P"], runs[1].parameters["P"])
         assert not np.array_equal(runs[0].parameters["P"], runs[2].parameters["P"])
 
-    def test_fixed_diagonal_stays(self):
+    def test_fixed_diagonal_is_not_trained(self):
         run = train(TASK, STUDENTS[1], steps=5, rate=1e-2, seed=0, batch=16, test=100)
         assert np.all(np.diag(run.parameters["A"]) == 1.0)
         close(softmax(run.parameters["A"]).sum(axis=1), 1.0, rel=1e-12)

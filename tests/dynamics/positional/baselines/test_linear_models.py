@@ -1,4 +1,4 @@
-"""Linear models of Theorem 3.1 against enumeration of every image, and against each other."""
+"""Linear models of Theorem 3.1 compared with enumeration of every image and with each other."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ TRIPLES = Problem(D=9, C=3, q=0.6)
 
 
 def images(problem):
-    """Every pattern with y = +1: coefficients (n, D), probabilities (n,)."""
+    """Return all patterns for y = +1: coefficients (n, D) and probabilities (n,)."""
     D, C, L, q = problem.D, problem.C, problem.L, problem.q
     signs = np.array(list(itertools.product((-1, 0, 1), repeat=D - C)))
     features = np.abs(signs).sum(axis=1)
@@ -37,7 +37,7 @@ def labelling(problem, s):
 
 
 def brute_error(problem, weights, theta):
-    """``P[y g < 0]`` and ``P[y g = 0]``, both labels."""
+    """Return ``P[y g < 0]`` and ``P[y g = 0]`` over both labels."""
     s, p = images(problem)
     score = s @ np.asarray(weights, dtype=float)
     wrong = p[score < theta].sum() + p[-score > theta].sum()
@@ -47,18 +47,18 @@ def brute_error(problem, weights, theta):
 
 class TestUniformWeights:
     @pytest.mark.parametrize("problem", [SMALL, TRIPLES, SMALL.replace(q=1.0)])
-    def test_equal_enumeration(self, problem):
+    def test_error_equals_enumeration(self, problem):
         error = models.uniform_error(problem)
         brute = brute_error(problem, np.ones(problem.D), 0)
         assert (error.wrong, error.ties) == pytest.approx(brute, abs=1e-14)
 
     @pytest.mark.parametrize("problem", [SMALL, TRIPLES])
-    def test_event_of_the_theorem_equals_enumeration(self, problem):
+    def test_disagreement_equals_enumeration(self, problem):
         s, p = images(problem)
         product = labelling(problem, s) * s.sum(axis=1)
-        found = models.uniform_disagreement(problem)
-        assert found.wrong == pytest.approx(p[product < 0].sum(), abs=1e-14)
-        assert found.ties == pytest.approx(p[product == 0].sum(), abs=1e-14)
+        error = models.uniform_disagreement(problem)
+        assert error.wrong == pytest.approx(p[product < 0].sum(), abs=1e-14)
+        assert error.ties == pytest.approx(p[product == 0].sum(), abs=1e-14)
 
     def test_sum_of_signs_is_a_difference_of_binomials(self):
         law, dropped = sum_of_signs(300, 0.1)
@@ -87,11 +87,11 @@ class TestUniformWeights:
         assert gaps == sorted(gaps, reverse=True)
         assert gaps[-1] < 2e-3
 
-    def test_never_reached_is_nan(self):
+    def test_critical_ratio_is_nan_if_not_reached(self):
         assert math.isnan(models.critical_ratio(32, 8))
 
-    def test_silent_images_are_the_ties_of_the_labelling_function(self):
-        close(models.silent_probability(TRIPLES), label_error(TRIPLES).ties, rel=1e-12)
+    def test_zero_label_probability_equals_ties_of_the_labelling_function(self):
+        close(models.zero_label_probability(TRIPLES), label_error(TRIPLES).ties, rel=1e-12)
 
 
 class TestOtherWeights:
@@ -99,13 +99,13 @@ class TestOtherWeights:
     @example([1] * 8, 0)
     @example([0, 0, 3, 1, 1, 1, 0, 5], 1)
     @settings(max_examples=25)
-    def test_equal_enumeration(self, weights, theta):
+    def test_error_equals_enumeration(self, weights, theta):
         error, _ = models.weights_error(SMALL, weights, theta)
         assert (error.wrong, error.ties) == pytest.approx(
             brute_error(SMALL, weights, theta), abs=1e-13
         )
 
-    def test_best_threshold_is_found(self):
+    def test_default_threshold_is_optimal(self):
         weights = [5, 1, 3, 1, 1, 1, 2, 2]
         error, theta = models.weights_error(SMALL, weights)
         every = [models.weights_error(SMALL, weights, t)[0].coin for t in range(17)]
@@ -113,7 +113,7 @@ class TestOtherWeights:
 
     @given(st.lists(st.floats(0.0, 1.0), min_size=12, max_size=12).filter(any), st.floats(0, 2))
     @settings(max_examples=50)
-    def test_none_beats_uniform_ones_for_normal_coefficients(self, weights, theta):
+    def test_uniform_weights_are_optimal_for_normal_coefficients(self, weights, theta):
         problem = Problem(D=12, C=3, q=0.5)
         a = np.array(weights).reshape(problem.L, problem.C)
         A = a.sum(axis=1)
@@ -122,11 +122,11 @@ class TestOtherWeights:
         assert 0.5 - 0.5 * inside.mean() >= models.gaussian_error(problem) - 1e-12
 
     @pytest.mark.parametrize("q", [0.3, 0.9])
-    def test_certified_optimum_is_attained_and_no_small_weights_beat_it(self, q):
+    def test_certified_optimum_is_attained_and_not_exceeded_by_small_weights(self, q):
         problem = Problem(D=4, C=2, q=q)
         best = models.best_linear_classifier(problem)
         assert best.lower_bound == pytest.approx(best.error, abs=1e-9)
-        # upper side: score >= theta; lower side: score <= theta - 1; so cut between them
+        # upper side: score >= theta; lower side: score <= theta - 1; separate between them
         cut = brute_error(problem, best.weights, best.theta - 0.5)
         assert cut == (pytest.approx(best.error, abs=1e-9), 0.0)
         every = [
@@ -139,23 +139,22 @@ class TestOtherWeights:
 
     def test_search_reaches_the_certified_optimum(self):
         problem = Problem(D=6, C=3, q=0.7)
-        found, weights, theta = models.search_weights(problem, np.random.default_rng(1), starts=6)
-        assert found.coin == pytest.approx(models.best_linear_classifier(problem).error, abs=1e-9)
-        close(models.weights_error(problem, weights, theta)[0].coin, found.coin, rel=1e-12)
+        error, weights, theta = models.search_weights(problem, np.random.default_rng(1), starts=6)
+        assert error.coin == pytest.approx(models.best_linear_classifier(problem).error, abs=1e-9)
+        close(models.weights_error(problem, weights, theta)[0].coin, error.coin, rel=1e-12)
 
-    def test_non_monotone_decoder_reads_every_digit(self):
+    def test_decoder_returns_every_digit(self):
         rng = np.random.default_rng(0)
         s = rng.integers(-1, 2, size=(33, 500))
         assert np.array_equal(models.decode_base_3(3.0 ** np.arange(33) @ s, 33), s)
 
 
-class TestRefusals:
-    def test_one_sentence(self):
-        with pytest.raises(ParameterError, match="D = 8"):
-            models.best_linear_classifier(SMALL)
-        with pytest.raises(ParameterError, match="weights"):
-            models.weights_error(SMALL, np.full(8, -1))
-        with pytest.raises(ParameterError, match="D = 40"):
-            models.decode_base_3(0.0, 40)
-        with pytest.raises(ParameterError, match="overflow"):
-            joint_law(law_of_set(2, 0.1), [[10**15, 10**15]] * 5, 10**4)
+def test_invalid_arguments_raise():
+    with pytest.raises(ParameterError, match="D = 8"):
+        models.best_linear_classifier(SMALL)
+    with pytest.raises(ParameterError, match="weights"):
+        models.weights_error(SMALL, np.full(8, -1))
+    with pytest.raises(ParameterError, match="D = 40"):
+        models.decode_base_3(0.0, 40)
+    with pytest.raises(ParameterError, match="overflow"):
+        joint_law(law_of_set(2, 0.1), [[10**15, 10**15]] * 5, 10**4)

@@ -1,4 +1,4 @@
-"""The least error of a rule that knows some of the sets: enumerated, sampled, and its limits."""
+"""Smallest error of a rule that knows some of the sets: enumeration, sampling, and limits."""
 
 import itertools
 import math
@@ -12,9 +12,9 @@ from dynamics.positional.baselines.linear_models import uniform_error
 from dynamics.positional.baselines.set_knowledge import (
     bayes_error,
     coupon_collector,
+    known_sets_law,
     least_error,
     least_samples,
-    met_sets,
 )
 from tests.closeness import close
 
@@ -28,13 +28,13 @@ def partitions(patches):
         return
     first, *rest = patches
     for other in rest:
-        left = tuple(one for one in rest if one != other)
+        left = tuple(patch for patch in rest if patch != other)
         for others in partitions(left):
             yield ((first, other), *others)
 
 
 def enumerated(problem, known):
-    """Bayes error at C = 2 from all patterns and all partitions that hold the known pairs."""
+    """Return the Bayes error at C = 2 from all patterns and partitions with the known pairs."""
     D, L, q = problem.D, problem.L, problem.q
     fixed = tuple((2 * k, 2 * k + 1) for k in range(known))
     possible = [fixed + rest for rest in partitions(tuple(range(2 * known, D)))]
@@ -55,30 +55,30 @@ def enumerated(problem, known):
 class TestBayesError:
     @pytest.mark.parametrize("q", [0.3, 1.0])
     @pytest.mark.parametrize("known", [0, 1, 2, 3])
-    def test_against_all_patterns_and_partitions(self, known, q):
+    def test_error_equals_enumeration_for_six_patches(self, known, q):
         problem = Problem(D=6, C=2, q=q)
         close(bayes_error(problem, known).coin, enumerated(problem, known), rel=1e-12)
 
     @pytest.mark.parametrize("known", [0, 1, 2, 4])
-    def test_against_all_patterns_and_partitions_of_eight(self, known):
+    def test_error_equals_enumeration_for_eight_patches(self, known):
         problem = Problem(D=8, C=2, q=0.6)
         close(bayes_error(problem, known).coin, enumerated(problem, known), rel=1e-12)
 
     @pytest.mark.parametrize("D", [16, 64, 256])
-    def test_without_any_set_nothing_beats_uniform_weights(self, D):
+    def test_without_known_sets_uniform_weights_are_optimal(self, D):
         problem = Problem(D=D, C=4, q=8 / D)
         exact = uniform_error(problem)
-        found = bayes_error(problem, 0)
-        close(found.wrong, exact.wrong, rel=1e-11)
-        close(found.ties, exact.ties, rel=1e-11)
+        error = bayes_error(problem, 0)
+        close(error.wrong, exact.wrong, rel=1e-11)
+        close(error.ties, exact.ties, rel=1e-11)
 
-    def test_falls_with_every_set_known(self):
+    def test_error_decreases_with_each_known_set(self):
         errors = [bayes_error(MIDDLE, known).coin for known in range(8)]
         assert np.all(np.diff(errors) < 0.0)
-        # one unknown set is known
+        # a single unknown set is determined by the others
         close(bayes_error(MIDDLE, 7).coin, bayes_error(MIDDLE, 8).coin, rel=1e-12)
 
-    def test_refuses_sets_that_there_are_not(self):
+    def test_invalid_arguments_raise(self):
         with pytest.raises(ParameterError, match="known = 9"):
             bayes_error(MIDDLE, 9)
         with pytest.raises(ParameterError, match="binomial"):
@@ -86,18 +86,18 @@ class TestBayesError:
 
 
 class TestSamples:
-    def test_sets_met_are_those_of_the_coupon_collector(self):
+    def test_number_of_known_sets_follows_the_coupon_collector(self):
         L = 8
         for N in (0, 1, 5, 30):
-            law = met_sets(L, N)
+            law = known_sets_law(L, N)
             assert law.sum() == pytest.approx(1.0, abs=1e-14)
             mean = L * (1.0 - (1.0 - 1.0 / L) ** N)
             assert law @ np.arange(L + 1) == pytest.approx(mean, abs=1e-13)
-        until = sum(1.0 - met_sets(L, N)[L] for N in range(400))  # then 1e-21
+        until = sum(1.0 - known_sets_law(L, N)[L] for N in range(400))  # the rest is 1e-21
         close(coupon_collector(L), until, rel=1e-12)
 
-    def test_least_error_is_that_of_the_rule_on_drawn_data(self):
-        """The rule with its knowledge drawn, on patterns drawn: C = 4, eight sets, six samples."""
+    def test_least_error_equals_the_error_on_random_patterns(self):
+        """Random known sets and random patterns: C = 4, eight sets, six samples."""
         L, C, N, draws = 8, 4, 6, 8_000
         rng = np.random.default_rng(0)
         wrong = 0.0
@@ -111,13 +111,13 @@ class TestSamples:
             for sign in (1, -1):
                 hit = s == sign
                 features = int(hit[~met].sum())
-                chance = math.comb(features, C) / math.comb(unknown, C)
-                side[sign] = hit[met].all(axis=1).sum() + unknown / C * chance
+                probability = math.comb(features, C) / math.comb(unknown, C)
+                side[sign] = hit[met].all(axis=1).sum() + unknown / C * probability
             wrong += float(side[1] < side[-1]) + 0.5 * float(side[1] == side[-1])
         exact = least_error(MIDDLE, N)
         assert wrong / draws == pytest.approx(exact, abs=4 * math.sqrt(exact / draws))
 
-    def test_least_samples_is_where_the_least_error_gets_below(self):
+    def test_least_samples_inverts_the_least_error(self):
         for threshold in (0.05, 0.025, 0.01):
             N = least_samples(MIDDLE, threshold)
             assert least_error(MIDDLE, N) <= threshold < least_error(MIDDLE, N - 1)
@@ -125,7 +125,7 @@ class TestSamples:
         with pytest.raises(ParameterError, match="threshold"):
             least_samples(MIDDLE, 1e-5)
 
-    def test_a_fixed_error_needs_samples_in_proportion_to_the_sets(self):
+    def test_least_samples_is_proportional_to_the_number_of_sets(self):
         needed = [least_samples(Problem(D=D, C=4, q=8 / D), 0.025) for D in (64, 128, 256)]
         assert np.polyfit(np.log([64, 128, 256]), np.log(needed), 1)[0] == pytest.approx(
             1.0, abs=0.05

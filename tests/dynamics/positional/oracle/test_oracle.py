@@ -1,7 +1,7 @@
-"""The full-matrix oracle against things it shares nothing with.
+"""The full-matrix oracle compared with independent references.
 
-Trusted here: Python loops written below from (T) and Assumption 1 alone, complex-step
-differentiation, and Gauss-Hermite quadrature of the noise as vectors.
+References: Python loops written from (T) and Assumption 1 alone, complex-step differentiation, and
+Gauss-Hermite quadrature of the noise as vectors.
 """
 
 import cmath
@@ -37,7 +37,7 @@ def unit(rng, d):
 
 
 def random_case(seed, D=4, C=2, d=3):
-    """A problem with its ``w*``, a shuffled partition, and ``A`` with no structure at all."""
+    """Return a problem with its ``w*``, a random partition, and an unstructured ``A``."""
     rng = np.random.default_rng(seed)
     problem = Problem(
         D=D,
@@ -55,18 +55,18 @@ def random_case(seed, D=4, C=2, d=3):
 
 
 def loop_data(problem, partition):
-    """Every (probability, y, coefficients of w*) of Assumption 1 without noise."""
-    chance = {1: problem.q / 2, -1: problem.q / 2, 0: 1 - problem.q}
+    """Yield (probability, y, coefficients of w*) of Assumption 1 without noise."""
+    mass = {1: problem.q / 2, -1: problem.q / 2, 0: 1 - problem.q}
     for signal, y in itertools.product(partition.tolist(), (1, -1)):
         others = [j for j in range(problem.D) if j not in signal]
-        for signs in itertools.product(chance, repeat=len(others)):
+        for signs in itertools.product(mass, repeat=len(others)):
             s = dict.fromkeys(signal, y) | dict(zip(others, signs))
-            probability = np.prod([chance[sign] for sign in signs]) / (2 * problem.L)
+            probability = np.prod([mass[sign] for sign in signs]) / (2 * problem.L)
             yield probability, y, [s[j] for j in range(problem.D)]
 
 
 def loop_output(problem, A, v, X):
-    """F(X) of model (T) in scalar arithmetic; complex arguments allowed."""
+    """Return F(X) of model (T) in scalar arithmetic; arguments may be complex."""
     D, total = problem.D, 0.0
     projections = [sum(v[k] * X[j][k] for k in range(len(v))) for j in range(D)]
     for i in range(D):
@@ -77,7 +77,7 @@ def loop_output(problem, A, v, X):
 
 
 def loop_loss(problem, A, v, w, partition):
-    """The noise-free population risk, summed in a plain loop; complex arguments allowed."""
+    """Return the noise-free population risk from a plain loop; arguments may be complex."""
     total = 0.0
     for probability, y, s in loop_data(problem, partition):
         X = [[coefficient * part for part in w] for coefficient in s]
@@ -86,12 +86,12 @@ def loop_loss(problem, A, v, w, partition):
 
 
 def loop_logistic(m):
-    """log(1 + e^{-m}) without overflow."""
+    """Return log(1 + e^{-m}) without overflow."""
     return cmath.log(1 + cmath.exp(-m)) if m.real > 0 else cmath.log(1 + cmath.exp(m)) - m
 
 
 def complex_step(function, x, step=1e-30):
-    """Gradient of an analytic real function by the complex step: no cancellation."""
+    """Return the gradient of an analytic real function by the complex step."""
     gradient = np.zeros(x.shape)
     for index in np.ndindex(x.shape):
         moved = x.astype(complex)
@@ -104,12 +104,12 @@ def off_diagonal(M):
     return M * (1 - np.eye(len(M)))
 
 
-class TestAgainstPlainLoops:
-    """Trusts the loops above and the complex step, both good to a few units of rounding."""
+class TestPlainLoops:
+    """The loops above and the complex step are accurate to a few units of rounding."""
 
     @settings_
     @given(seed=st.integers(0, 10**6))
-    def test_loss_and_gradient_off_the_manifold(self, seed):
+    def test_loss_and_gradient_equal_complex_step_derivatives(self, seed):
         rng, problem, w, partition, A = random_case(seed)
         v = rng.uniform(-1.2, 1.2) * w
         loss, dA, dv = population_gradient(problem, A, v, w, partition)
@@ -120,7 +120,7 @@ class TestAgainstPlainLoops:
         within(dA, off_diagonal(by_A), ROUNDING * size)
         within(dv, by_v, ROUNDING * size)
 
-    def test_three_sets_and_a_set_of_three(self):
+    def test_gradient_for_other_numbers_and_sizes_of_sets(self):
         for D, C in ((6, 2), (6, 3)):
             _, problem, w, partition, A = random_case(D + C, D=D, C=C, d=2)
             v = 0.7 * w
@@ -133,7 +133,7 @@ class TestAgainstPlainLoops:
             close(dA[1, 4], by_entry.imag / 1e-30, rel=1e-11)
             close(dv @ w, by_alpha.imag / 1e-30, rel=1e-12)
 
-    def test_central_differences_of_its_own_loss(self):
+    def test_gradient_equals_central_differences(self):
         # Third-order error of the difference, h^2 ~ 1e-10, and rounding 1e-16 / h ~ 1e-11.
         rng = np.random.default_rng(3)
         problem = Problem(D=8, C=2, q=0.4, p=5, nu=0.05, temperature=1.4, output_scale=3.0)
@@ -151,7 +151,7 @@ class TestAgainstPlainLoops:
 
     @settings_
     @given(seed=st.integers(0, 10**6), on_manifold=st.booleans())
-    def test_error(self, seed, on_manifold):
+    def test_test_error_equals_plain_loops(self, seed, on_manifold):
         rng, problem, w, partition, A = random_case(seed)
         if on_manifold:  # where a random set that negates the signal set gives F = 0
             A, _ = embed(problem, State(1.0, rng.normal(), rng.normal()), w, partition)
@@ -166,7 +166,7 @@ class TestAgainstPlainLoops:
         value = FullPopulation(problem, w, partition).evaluate(A, v)
         assert value.test_error == pytest.approx(expected, abs=1e-14)
 
-    def test_error_of_uniform_attention_is_a_binomial_tail(self):
+    def test_test_error_of_uniform_attention_is_a_binomial_tail(self):
         # O_i = alpha (C + R) for every i, so P[F <= 0] = P[R <= -C]; ties R = -C count.
         for score in (0.0, 0.1, -2.3):
             problem = Problem(D=4, C=2, q=0.3, beta=score)
@@ -176,12 +176,12 @@ class TestAgainstPlainLoops:
 
 
 class TestKnownValues:
-    """Trusts a 30-digit evaluation of the reduced sum, computed by other code."""
+    """The reference is a 30-digit evaluation of the reduced sum by other code."""
 
     problem = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
 
     @pytest.mark.parametrize("w", [np.eye(8)[0], unit(np.random.default_rng(0), 8)])
-    def test_check_value(self, w):
+    def test_values_equal_30_digit_reference(self, w):
         A, v = embed(self.problem, State(0.37, 0.2, -0.03), w)
         loss, dA, dv = population_gradient(self.problem, A, v, w)
         same = np.kron(np.eye(4), np.ones((2, 2))).astype(bool) & ~np.eye(8, dtype=bool)
@@ -192,13 +192,13 @@ class TestKnownValues:
         within(dA[different], 0.001489724841890816, 1e-15)
         assert np.all(np.diagonal(dA) == 0.0)
 
-    def test_nothing_learned(self):
+    def test_values_at_alpha_zero(self):
         value = FullPopulation(self.problem, np.eye(8)[0]).evaluate(np.ones((8, 8)), np.zeros(8))
         close(value.loss, np.log(2.0), rel=1e-14)  # a sum of 5,832 states
         close(value.test_error, 1.0, rel=1e-14)
         assert not np.any(value.dA)
 
-    def test_extreme_margins_stay_finite(self):
+    def test_extreme_margins_give_finite_values(self):
         problem = self.problem.replace(q=1e-3)
         w = unit(np.random.default_rng(1), 8)  # alpha w* is stored with roundings off the span
         for alpha in (1e-12, 30.0, -30.0, 1e8):
@@ -212,11 +212,11 @@ class TestKnownValues:
 
 
 class TestSymmetries:
-    """Trusts the model's symmetries only; rounding is all that may differ."""
+    """Symmetries of the model hold up to rounding."""
 
     @settings_
     @given(seed=st.integers(0, 10**6), D_C=st.sampled_from([(4, 2), (6, 2), (6, 3), (8, 4)]))
-    def test_permuting_patches_with_the_partition(self, seed, D_C):
+    def test_permutation_of_patches_and_partition(self, seed, D_C):
         rng, problem, w, partition, A = random_case(seed, *D_C)
         v = 0.5 * w
         order = rng.permutation(problem.D)  # new patch k is old patch order[k]
@@ -231,7 +231,7 @@ class TestSymmetries:
 
     @settings_
     @given(seed=st.integers(0, 10**6))
-    def test_rotating_the_space_with_w_star(self, seed):
+    def test_rotation_of_the_space_and_w_star(self, seed):
         rng, problem, w, partition, A = random_case(seed, d=5)
         v = 0.5 * w + 1e-8 * rng.normal(size=5)
         rotation, _ = np.linalg.qr(rng.normal(size=(5, 5)))
@@ -244,7 +244,7 @@ class TestSymmetries:
 
     @settings_
     @given(seed=st.integers(0, 10**6))
-    def test_either_label_alone_gives_the_same_risk(self, seed):
+    def test_single_labels_give_the_same_risk(self, seed):
         # F is odd in X, so y = +1 may be assumed. The oracle does not assume it.
         rng, problem, w, partition, A = random_case(seed)
         v = 0.5 * w + 1e-8 * rng.normal(size=3)
@@ -253,10 +253,10 @@ class TestSymmetries:
         weights = population._weights
         for y in (1.0, -1.0):
             population._weights = np.where(population._labels == y, 2.0 * weights, 0.0)
-            one = population.evaluate(A, v)
+            single = population.evaluate(A, v)
             size = 1.0 + np.abs(both.dA).max() + np.abs(both.dv).max()
-            for found, expected in zip(one, both):
-                within(found, expected, ROUNDING * size)
+            for result, expected in zip(single, both):
+                within(result, expected, ROUNDING * size)
 
     @settings_
     @given(
@@ -264,7 +264,7 @@ class TestSymmetries:
         D_C=st.sampled_from([(4, 2), (6, 3), (8, 2)]),
         state=st.tuples(st.floats(-1, 1), st.floats(-3, 3), st.floats(-3, 3)),
     )
-    def test_gradient_stays_on_the_manifold(self, seed, D_C, state):
+    def test_gradient_is_tangential_to_the_manifold(self, seed, D_C, state):
         # Lemmas 4.1 and 4.2: dA symmetric with two values, dv along w*.
         _, problem, w, partition, _ = random_case(seed, *D_C)
         A, v = embed(problem, State(*state), w, partition)
@@ -275,36 +275,36 @@ class TestSymmetries:
         within(dA, expected_dA, ROUNDING * size)
         within(dv, expected_dv, ROUNDING * size)
 
-    def test_data_probabilities(self):
+    def test_probabilities_of_all_patterns(self):
         # The very table, pattern by pattern: 2 labels x 3 signal sets x 3^4 sign patterns.
         problem, partition = Problem(D=6, C=2, q=0.37), np.array([[4, 1], [0, 3], [5, 2]])
         population = FullPopulation(problem, np.eye(6)[0], partition)
         table = zip(population._labels, population._coefficients.T.tolist(), population._weights)
-        expected = sorted((y, s, chance) for chance, y, s in loop_data(problem, partition))
+        expected = sorted((y, s, mass) for mass, y, s in loop_data(problem, partition))
         assert len(expected) == 2 * 3 * 3**4
-        for found, (y, s, chance) in zip(sorted(table), expected, strict=True):
-            assert found[:2] == (y, s)
-            close(found[2], chance, rel=1e-14)
+        for result, (y, s, mass) in zip(sorted(table), expected, strict=True):
+            assert result[:2] == (y, s)
+            close(result[2], mass, rel=1e-14)
         close(population._weights.sum(), 1.0, rel=1e-14)
 
-    def test_arguments_are_left_alone_and_chunks_do_not_matter(self, monkeypatch):
+    def test_arguments_are_unchanged_and_chunk_size_has_no_effect(self, monkeypatch):
         rng, problem, w, partition, A = random_case(5, D=6, C=2)
         v = 0.5 * w + 1e-8 * rng.normal(size=3)
         copies = A.copy(), v.copy(), w.copy(), partition.copy()
         whole = FullPopulation(problem, w, partition).evaluate(A, v)
         monkeypatch.setattr("dynamics.positional.oracle.expectation._ENTRIES", 7 * problem.D)
         pieces = FullPopulation(problem, w, partition).evaluate(A, v)
-        for found, expected in zip(pieces, whole):
-            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-16)
+        for result, expected in zip(pieces, whole):
+            np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-16)
         for array, copy in zip((A, v, w, partition), copies):
             np.testing.assert_array_equal(array, copy)
 
 
 def quadrature_loss(problem, A, v, w, partition, nodes):
-    """The risk with its noise at d = 2, where the noise of each patch is one Gaussian number.
+    """Return the risk at d = 2, where the noise of each patch is one Gaussian number.
 
-    The noise enters as vectors of the plane and is integrated by Gauss-Hermite, exactly for
-    polynomials up to degree ``2 nodes - 1`` in each of the D numbers. Complex arguments allowed.
+    The noise is a vector of the plane and is integrated by Gauss-Hermite quadrature, exactly for
+    polynomials up to degree ``2 nodes - 1`` in each of the D numbers. Arguments may be complex.
     """
     z, mass = np.polynomial.hermite_e.hermegauss(nodes)
     z = np.array(list(itertools.product(z, repeat=problem.D)))
@@ -331,10 +331,10 @@ def plane_case(seed):
 
 
 class TestNoise:
-    """Trusts Gauss-Hermite quadrature (d = 2) and sampling of vector noise (d = 3)."""
+    """References: Gauss-Hermite quadrature (d = 2) and samples of vector noise (d = 3)."""
 
     @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-    def test_first_order_is_the_true_risk(self, seed):
+    def test_noise_expansion_equals_quadrature(self, seed):
         # |v_perp| just inside what is accepted: the risk must agree to the neglected bound,
         # dA and the part along w* to that order times their sensitivity, the part along v_perp to
         # the square root of it; the correction itself is a thousand times larger.
@@ -354,7 +354,7 @@ class TestNoise:
         assert np.abs(value.dA - clean.dA).max() > 1e-10
         assert abs((value.dv - clean.dv) @ w) > 1e-10
 
-    def test_bound_on_the_neglected_term(self, monkeypatch):
+    def test_neglected_term_is_within_its_bound(self, monkeypatch):
         # The error is of fourth order in |v_perp| and below its bound where that order dominates.
         monkeypatch.setattr("dynamics.positional.oracle.expectation.NEGLIGIBLE", np.inf)
         problem, w, across, partition, A = plane_case(0)
@@ -373,7 +373,7 @@ class TestNoise:
 
     @settings_
     @given(seed=st.integers(0, 10**6))
-    def test_force_off_the_span_is_the_slope_of_the_noise_term(self, seed):
+    def test_gradient_in_v_perp_is_the_derivative_of_the_noise_term(self, seed):
         # Noise term t E[Q] / 2, force sigma^2 E[Q] v_perp, t = sigma^2 |v_perp|^2. The noise term
         # is a difference of losses: known to a few eps of them.
         rng, problem, w, partition, A = random_case(seed)
@@ -385,7 +385,7 @@ class TestNoise:
         noise_term = value.loss - clean.loss
         assert value.dv @ v_perp == pytest.approx(2.0 * noise_term, rel=1e-12, abs=1e-14)
 
-    def test_sampled_vector_noise(self):
+    def test_noise_expansion_agrees_with_samples(self):
         # d = 3. Antithetic pairs, the noise-free loss subtracted pattern by pattern: what is left
         # is the noise term itself, known to a few per cent; accepted within 5 standard errors.
         rng, problem, w, partition, A = random_case(12)
@@ -411,14 +411,14 @@ class TestNoise:
         assert abs(measured - samples.mean()) < 5 * error
         assert error < 0.1 * abs(measured)
 
-    def test_too_far_from_the_span_is_refused(self):
+    def test_too_large_distance_from_the_span_raises(self):
         problem, w, across, partition, A = plane_case(1)
         population = FullPopulation(problem, w, partition)
-        with pytest.raises(ParameterError, match="from span\\(w_star\\) is not allowed") as refusal:
+        with pytest.raises(ParameterError, match="from span\\(w_star\\) is not allowed") as error:
             population.evaluate(A, 0.6 * w + 0.1 * across)
-        one_sentence(refusal)
+        assert_single_line(error)
         # The distance named in the message is where the expansion stops, at 1e-12 of the loss.
-        largest = float(re.search("up to distance ([0-9.e-]+)", str(refusal.value))[1])
+        largest = float(re.search("up to distance ([0-9.e-]+)", str(error.value))[1])
         bound = population.evaluate(A, 0.6 * w + 1e-6 * across)
         close(largest, 1e-6 * (1e-12 * bound.loss / bound.neglected) ** 0.25, rel=5e-3)
         inside = population.evaluate(A, 0.6 * w + 0.99 * largest * across)
@@ -433,18 +433,18 @@ class TestNoise:
 
 
 def largest_distance(population, A, v, across):
-    """Find where the expansion just holds, from the bound's exact fourth power."""
+    """Return the largest allowed distance from the span, from the fourth power of the bound."""
     value = population.evaluate(A, v + 1e-6 * across)
     return 1e-6 * (0.99e-12 * value.loss / value.neglected) ** 0.25
 
 
 class TestGradientDescent:
-    """Trusts `population_gradient`, tested above; and the linear response to a small v_perp."""
+    """References: `population_gradient`, and the linear response to a small v_perp."""
 
     problem = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
 
     @pytest.mark.parametrize("w", [np.eye(8)[0], unit(np.random.default_rng(1), 8)])
-    def test_1000_steps_leave_the_manifold_by_rounding_only(self, w):
+    def test_1000_steps_remain_on_the_manifold_up_to_rounding(self, w):
         partition = np.random.default_rng(2).permutation(8).reshape(4, 2)
         start = embed(self.problem, self.problem.initial_state, w, partition)
         trajectory = gradient_descent(
@@ -465,7 +465,7 @@ class TestGradientDescent:
         assert alpha > 0.3
         assert gamma > abs(rho) > 0.0
 
-    def test_v_leaving_the_span_is_seen_and_follows_linear_response(self):
+    def test_v_perp_follows_the_linear_response(self):
         # v_perp(n) = prod (1 - lr sigma^2 E[Q]) v_perp(0), E[Q] from quadrature of the true noise.
         # At small alpha E[Q] < 0: the span is invariant but repels at first, and attracts later.
         problem, w, across, partition, _ = plane_case(2)
@@ -500,17 +500,17 @@ class TestGradientDescent:
         close(leak, np.abs(measured).max(), rel=1e-6)
         assert trajectory.violations()["A takes three values"] < 1e-14
 
-    def test_violations_name_what_left(self):
+    def test_violations_of_each_property(self):
         w = np.eye(8)[0]
         A, v = embed(self.problem, State(0.3, 0.2, 0.1), w)
         A[0, 2] += 0.3
         trajectory = gradient_descent(self.problem, A, v, w, learning_rate=1e-3, steps=1)
-        found = trajectory.violations()
-        close(found["symmetry of A"], 0.3, rel=1e-2)
-        close(found["A takes three values"], 0.3 * 47 / 48, rel=1e-2)
-        assert found["v in span(w*)"] == 0.0
+        result = trajectory.violations()
+        close(result["symmetry of A"], 0.3, rel=1e-2)
+        close(result["A takes three values"], 0.3 * 47 / 48, rel=1e-2)
+        assert result["v in span(w*)"] == 0.0
 
-    def test_restart_and_recording(self):
+    def test_restarted_descent_is_identical(self):
         rng = np.random.default_rng(4)
         w, A = unit(rng, 8), rng.normal(size=(8, 8))
         run = lambda A, v, **options: gradient_descent(  # noqa: E731
@@ -538,20 +538,20 @@ class TestGradientDescent:
         problem = self.problem.replace(C=4)
         A, v = embed(problem, State(*state), w, partition)
         np.testing.assert_array_equal(np.diagonal(A), problem.beta)
-        found = project(problem, A, v, w, partition)
-        np.testing.assert_allclose(found, state, rtol=1e-14, atol=1e-15)
+        result = project(problem, A, v, w, partition)
+        np.testing.assert_allclose(result, state, rtol=1e-14, atol=1e-15)
 
 
-def one_sentence(refusal):
-    message = str(refusal.value)
+def assert_single_line(error):
+    message = str(error.value)
     assert message
     assert "\n" not in message
     assert ". " not in message
     assert not message.endswith(".")
 
 
-class TestBadInput:
-    """Each constraint broken alone: one sentence that names the argument."""
+class TestInvalidArguments:
+    """Each violated constraint raises an error that contains the argument."""
 
     good = dict(A=np.eye(4), v=np.eye(4)[0] * 0.3, w_star=np.eye(4)[0], partition=[[0, 1], [2, 3]])  # noqa: RUF012
 
@@ -580,18 +580,18 @@ class TestBadInput:
             ("partition", [[0, 1], [2, -1]]),
         ],
     )
-    def test_arguments(self, name, value):
+    def test_invalid_arguments_raise(self, name, value):
         problem = Problem(D=4, C=2, q=0.3)
-        with pytest.raises(ParameterError, match=name) as refusal:
+        with pytest.raises(ParameterError, match=name) as error:
             population_gradient(problem, **(self.good | {name: value}))
-        one_sentence(refusal)
+        assert_single_line(error)
 
     @pytest.mark.parametrize(("D", "C"), [(16, 4), (64, 4), (10**9, 2), (14, 2)])
-    def test_too_many_patterns(self, D, C):
+    def test_too_many_patterns_raise(self, D, C):
         problem = Problem(D=D, C=C, q=1e-9, d=2)
-        with pytest.raises(ParameterError, match="at most 2000000") as refusal:
+        with pytest.raises(ParameterError, match="at most 2000000") as error:
             population_gradient(problem, np.eye(4), [1.0, 0.0], [1.0, 0.0])
-        one_sentence(refusal)
+        assert_single_line(error)
 
     @pytest.mark.parametrize(
         "options",
@@ -606,15 +606,15 @@ class TestBadInput:
             {"learning_rate": 1e200, "steps": 50},
         ],
     )
-    def test_descent(self, options):
+    def test_invalid_options_of_descent_raise(self, options):
         problem = Problem(D=4, C=2, q=0.3)
         arguments = self.good | {"learning_rate": 0.1, "steps": 3} | options
         pattern = "step [0-9]+" if "steps" in options and "learning_rate" in options else None
-        with pytest.raises(ParameterError, match=pattern or next(iter(options))) as refusal:
+        with pytest.raises(ParameterError, match=pattern or next(iter(options))) as error:
             gradient_descent(problem, **arguments)
-        one_sentence(refusal)
+        assert_single_line(error)
 
-    def test_state(self):
-        with pytest.raises(ParameterError, match="gamma") as refusal:
+    def test_invalid_state_raises(self):
+        with pytest.raises(ParameterError, match="gamma") as error:
             embed(Problem(D=4, C=2, q=0.3), State(0.1, np.nan, 0.0), np.eye(4)[0])
-        one_sentence(refusal)
+        assert_single_line(error)

@@ -75,16 +75,23 @@ def test_reduced_equals_full_matrix_within_the_bound(shape, q, p, kappa, tau, be
 class TestBound:
     """Truncation errors are within the bound, at every tolerance."""
 
-    STATES = (State(0.1, 0.0, 0.0), State(0.26, 0.5, -0.05), State(0.04, 3.4, -0.2),
-              State(-0.2, -1.0, 1.0))  # fmt: skip
+    STATES = (
+        State(0.1, 0.0, 0.0),
+        State(0.26, 0.5, -0.05),
+        State(0.04, 3.4, -0.2),
+        State(-0.2, -1.0, 1.0),
+    )
 
     @pytest.mark.parametrize("state", STATES)
     @pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-5, 1e-7])
-    @pytest.mark.parametrize("kwargs", [
-        {"D": 64, "C": 4, "q": 2 / 64},
-        {"D": 64, "C": 2, "q": 4 / 64, "p": 5},
-        {"D": 10**6, "C": 4, "q": 1e-6},
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "kwargs",
+        [
+            {"D": 64, "C": 4, "q": 2 / 64},
+            {"D": 64, "C": 2, "q": 4 / 64, "p": 5},
+            {"D": 10**6, "C": 4, "q": 1e-6},
+        ],
+    )
     def test_bounds(self, kwargs, tolerance, state):
         problem = Problem(**kwargs)
         reference = Population(problem, method="enumeration", tolerance=1e-11).evaluate(state)

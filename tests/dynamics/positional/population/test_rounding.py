@@ -120,7 +120,7 @@ def draw_table(rng, constants):
     types = [(a, b) for a in range(C + 1) for b in range(C + 1 - a) if a + b]
     chosen = rng.sample(types, min(len(types), sets, rng.choice([1, 3, 200])))
     T = C + sum(a - b for a, b in chosen)
-    plus, minus = (np.array([float(kind[i]) for kind in chosen]) for i in (0, 1))
+    plus, minus = (np.array([float(set_type[i]) for set_type in chosen]) for i in (0, 1))
     return StateTable(
         plus,
         minus,

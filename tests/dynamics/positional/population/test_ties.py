@@ -25,8 +25,8 @@ def draw_image(rng):
         counts = {}
         for _ in range(L - 1):
             a = rng.randint(0, C)
-            kind = (a, rng.randint(0, C - a)) if rng.random() < 0.5 else (0, 0)
-            counts[kind] = counts.get(kind, 0) + 1
+            set_type = (a, rng.randint(0, C - a)) if rng.random() < 0.5 else (0, 0)
+            counts[set_type] = counts.get(set_type, 0) + 1
         if C + sum((a - b) * m for (a, b), m in counts.items()) == 0:
             counts.pop((0, 0), None)
             return C, L, tuple(counts.items())
@@ -34,7 +34,7 @@ def draw_image(rng):
 
 def computed_sign(problem, state, counts):
     """Return the sign of F / alpha^p of one image by the tie law."""
-    plus, minus = (np.array([float(kind[i]) for kind, _ in counts]) for i in (0, 1))
+    plus, minus = (np.array([float(set_type[i]) for set_type, _ in counts]) for i in (0, 1))
     states = StateTable(
         plus,
         minus,

@@ -72,12 +72,12 @@ class TestVelocity:
         problem=problems(),
         coefficients=curves(0),
         radius=st.floats(0.0, 0.02),
-        places=st.tuples(*[st.sampled_from([-1.0, 1.0]) | st.floats(-1.0, 1.0)] * 3),
+        positions=st.tuples(*[st.sampled_from([-1.0, 1.0]) | st.floats(-1.0, 1.0)] * 3),
     )
-    def test_values_at_points_of_a_box_are_enclosed(self, problem, coefficients, radius, places):
+    def test_values_at_points_of_a_box_are_enclosed(self, problem, coefficients, radius, positions):
         box = Series(coefficients, np.full((1, 3), radius))
         series = complete(problem).velocity(box)
-        point = [[inside(m, radius, place) for m, place in zip(coefficients[0], places)]]
+        point = [[inside(m, radius, position) for m, position in zip(coefficients[0], positions)]]
         with precise():
             exact = velocity(problem, curve(point))
             for i in range(3):
@@ -99,16 +99,16 @@ class TestJacobian:
         problem=problems(),
         coefficients=curves(2),
         radius=st.sampled_from([0.0, 1e-3]),
-        place=st.floats(-1.0, 1.0),
+        position=st.floats(-1.0, 1.0),
     )
-    def test_directional_derivatives_are_enclosed(self, problem, coefficients, radius, place):
+    def test_directional_derivatives_are_enclosed(self, problem, coefficients, radius, position):
         """Each direction is tested at a point of a box."""
         theta = Series(coefficients, np.vstack([np.full((1, 3), radius), np.zeros((2, 3))]))
         jacobian = complete(problem).jacobian(theta)
         assert jacobian.is_finite
         with precise():
             for j in range(3):
-                direction = [[inside(m, radius, place)] for m in coefficients[0]]
+                direction = [[inside(m, radius, position)] for m in coefficients[0]]
                 direction = [
                     arb_series([number(x[0]), arb(1 if i == j else 0)], prec=2)
                     for i, x in enumerate(direction)

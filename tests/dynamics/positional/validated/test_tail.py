@@ -25,16 +25,16 @@ from dynamics.positional.validated.tail import Tail
     gamma=st.floats(-3.0, 3.0),
     rho=st.floats(-3.0, 3.0),
     radius=st.floats(0.0, 0.3),
-    places=st.tuples(*[st.floats(-1.0, 1.0)] * 3),
+    positions=st.tuples(*[st.floats(-1.0, 1.0)] * 3),
 )
-def test_bounds_hold_at_points_of_a_box(shape, q, K, p, beta, alpha, gamma, rho, radius, places):
+def test_bounds_hold_at_points_of_a_box(shape, q, K, p, beta, alpha, gamma, rho, radius, positions):
     """The reference is the difference of the velocities of all images and of the first ones."""
     problem = Problem(D=shape[0], C=shape[1], q=q, p=p, beta=beta)
     N = problem.D - problem.C
     K = min(K, N)
     box = Series(np.array([[alpha, gamma, rho]]), np.full((1, 3), min(radius, 0.9 * alpha)))
     bound = Tail(problem).bounds(box)[K, 1:]
-    point = Series.exact(box.mid + box.rad * np.array([places]) * (1 - 1e-12))
+    point = Series.exact(box.mid + box.rad * np.array([positions]) * (1 - 1e-12))
     whole = Field(problem, images(problem, N), N).velocity(point)
     part = Field(problem, images(problem, N), K).velocity(point)
     difference = (whole - part).mid[0], (whole - part).rad[0]

@@ -113,7 +113,7 @@ class TestAccepted:
     def test_command_prints_the_statements(self, path, checked, capsys, monkeypatch):
         assert main(["prove", "--check", str(path)]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].startswith("checked: the tube is proved")
+        assert lines[0].startswith("checked: the tube and its consequences are proved")
         fields = {line.split("  ")[1].strip(): line for line in lines[1:]}
         assert "D = 6, C = 2" in fields["problem"]
         assert fields["solver"].endswith("flow")

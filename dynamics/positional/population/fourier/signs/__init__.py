@@ -1,1 +1,1 @@
-"""Signs of F: the test error P[F <= 0] and ties, by counting."""
+"""Signs of F: the test error P[F <= 0] and ties, by enumeration."""

@@ -1,17 +1,18 @@
-r"""Counting signs by halves of the sets: sums of one half against sorted sums of the other.
+r"""Enumeration of signs by halves: sums of one half of the sets against sorted sums of the other.
 
 The sets are independent given their types, so with the sets in two groups ``A`` and ``B``
 
 .. math:: P[F \le 0, R = r] = \sum_A P(A)\,
           P_B[\,n_B = r - n_A,\ x_B \le -\mathrm{base} - x_A\,],
 
-``n`` and ``x`` being sums over a group. For every ``n_B`` the multisets of B are brought into
-order by ``x_B``; a value of their cumulative law answers for one multiset of A. The pairs are as
-many as the multisets of all sets, the work is that of the two groups (notebook ``fourier_method``,
-Section 7).
+``n`` and ``x`` being sums over a group. For every ``n_B`` the multisets of B are sorted by ``x_B``,
+so that a value of their cumulative distribution is enough for each multiset of A. The number of
+pairs is the number of multisets of all sets; the cost is the sum over both groups (notebook
+``fourier_method``, Section 7).
 
-Order is by buckets, each sorted only when a value inside it is asked for: 9 times faster than a
-sort of B and a binary search for each multiset of A (the benchmark ``test_halves`` measures both).
+The sums are sorted into buckets, and a bucket is sorted only when a value inside it is needed: 9
+times faster than sorting B and a binary search for each multiset of A (measured by the benchmark
+``test_halves``).
 """
 
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from dynamics.positional.population.fourier.errors import UNIT
 from dynamics.positional.population.fourier.set_law import SetLaw
 from dynamics.positional.population.fourier.signs.multisets import multisets
 
-#: Multisets of one half beyond these are left out.
+#: Largest number of multisets of one half.
 _MOST_NODES = 400_000
 
 #: Buckets up to this size are sorted by insertion.
@@ -33,9 +34,18 @@ _SHORT = 24
 class Half(NamedTuple):
     """Multisets of one half, sorted by the sum of their n.
 
-    ``parent``, ``last``, ``number``: the tree, in its own order; ``slot``: where a node stands in
-    the sorted one. Those of ``n = g - span`` fill ``first[g] ... first[g + 1] - 1``; ``weight`` is
-    sorted.
+    Attributes
+    ----------
+    parent, last, number
+        Nodes of the tree, in its own order.
+    slot
+        Position of each node in the sorted order.
+    first
+        The multisets with ``n = g - span`` are ``first[g] ... first[g + 1] - 1``.
+    weight
+        Probabilities, sorted.
+    span
+        Largest |n|.
     """
 
     parent: np.ndarray
@@ -55,15 +65,16 @@ class Halves(NamedTuple):
 
 
 def halves_law(sets: int, law: SetLaw, remainder: float) -> tuple[Halves, float]:
-    """Enumerate both halves; return them with the probability left out."""
+    """Return the multisets of both halves, and the probability left out."""
     a, b = (_half(half, law, 0.4 * remainder) for half in (sets // 2, sets - sets // 2))
     return Halves(a, b), 1.0 - float(a.weight.sum() * b.weight.sum())
 
 
 def _half(sets: int, law: SetLaw, remainder: float) -> Half:
+    """Return the multisets of one half with ``sets`` sets."""
     order = np.argsort(-law.log_p, kind="stable")
-    log_keep = max(law.log_p_empty, -690.0)
-    tree = multisets(law.log_p[order], law.n[order], sets, log_keep, remainder, _MOST_NODES)
+    log_other = max(law.log_p_empty, -690.0)
+    tree = multisets(law.log_p[order], law.n[order], sets, log_other, remainder, _MOST_NODES)
     span = int(np.abs(tree.total).max())
     group = tree.total + span
     nodes = np.argsort(group, kind="stable")
@@ -74,11 +85,18 @@ def _half(sets: int, law: SetLaw, remainder: float) -> Half:
 
 
 class Buckets(NamedTuple):
-    """The sums of one group of B in buckets: what is written for each group anew.
+    """Work arrays: the sums of one group of B in buckets.
 
-    ``of[i]``: the bucket of the i-th sum asked about; bucket k holds ``value`` and ``weight`` from
-    ``edges[k]`` on. ``before[k]``: the weight before it; ``least[k]``, ``most[k]``: the least value
-    from there on, the largest up to there.
+    Attributes
+    ----------
+    of
+        Bucket of each requested sum.
+    edges, value, weight
+        Bucket k contains ``value`` and ``weight`` from ``edges[k]`` on.
+    before
+        Weight before bucket k.
+    least, most
+        Smallest value from bucket k on, and largest value up to bucket k.
     """
 
     of: np.ndarray
@@ -91,20 +109,20 @@ class Buckets(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """How sums fall into ``many`` buckets: evenly about ``middle``, fewer beyond ``width``."""
+    """Map from sums to ``number`` buckets: uniform around ``middle``, sparse beyond ``width``."""
 
     middle: float
     width: float
-    many: int
+    number: int
 
 
 @kernel
-def count_by_halves(left_open, a, b, L):
-    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for each total.
+def count_by_halves(open_totals, a, b, L):
+    """Return P[F < 0, R = r], P[F <= 0, R = r] and the enumerated probability, for each total.
 
-    What may be on either side within the errors of the tables counts as the second.
+    Signs that the errors of the tables leave open count in the second only.
     """
-    totals, x, dx, bases = left_open.totals, left_open.x, left_open.dx, left_open.base
+    totals, x, dx, bases = open_totals.totals, open_totals.x, open_totals.dx, open_totals.base
     counted = np.zeros((3, len(totals)))
     scratch = np.empty(max(len(a.slot), len(b.slot)))
     sums_a, sums_b = np.empty(len(a.slot)), np.empty(len(b.slot))
@@ -125,7 +143,7 @@ def count_by_halves(left_open, a, b, L):
         largest = error = 0.0
         for k in range(x.shape[1]):
             largest, error = max(largest, abs(x[i, k])), max(error, dx[i, k])
-        off = 1e-300 + left_open.dbase[i] + L * error
+        off = 1e-300 + open_totals.dbase[i] + L * error
         off += UNIT * (L + 8.0) * (abs(bases[i]) + L * largest)
         _sum_up(a.parent, a.last, a.slot, x[i], scratch, sums_a)
         _sum_up(b.parent, b.last, b.slot, x[i], scratch, sums_b)
@@ -135,8 +153,8 @@ def count_by_halves(left_open, a, b, L):
                 continue
             p, q, u, v = a.first[h], a.first[h + 1], b.first[g], b.first[g + 1]
             if p < q and u < v:
-                one, other = (sums_a[p:q], a.weight[p:q]), (sums_b[u:v], b.weight[u:v])
-                _join(-bases[i], off, one, other, buckets, counted[:, i])
+                group_a, group_b = (sums_a[p:q], a.weight[p:q]), (sums_b[u:v], b.weight[u:v])
+                _join(-bases[i], off, group_a, group_b, buckets, counted[:, i])
     return counted
 
 
@@ -150,12 +168,12 @@ def _sum_up(parent, last, slot, x, scratch, sums):
 
 
 @kernel(inner=True)
-def _join(goal, off, one, other, buckets, counted):
+def _join(goal, off, group_a, group_b, buckets, counted):
     """Add the probability of pairs with sum below ``goal``, at most ``goal``, and of all.
 
-    ``one``, ``other``: sums and weights of a group of A and of B; ``off``: the error of a sum.
+    ``group_a``, ``group_b``: sums and weights of a group of A and of B; ``off``: error of a sum.
     """
-    (sums_a, weights_a), (sums_b, weights_b) = one, other
+    (sums_a, weights_a), (sums_b, weights_b) = group_a, group_b
     all_a, least, most = _total_and_range(sums_a, weights_a)
     all_b, lowest, highest = _total_and_range(sums_b, weights_b)
     counted[2] += all_a * all_b
@@ -186,7 +204,7 @@ def _join(goal, off, one, other, buckets, counted):
 
 @kernel(borrows=True)
 def _total_and_range(sums, weights):
-    """Return the total weight, the least and the largest sum."""
+    """Return the total weight, the smallest and the largest sum."""
     total, least, most = 0.0, sums[0], sums[0]
     for i in range(len(sums)):
         total += weights[i]
@@ -210,9 +228,9 @@ def _scale(sums):
 
 @kernel(borrows=True)
 def _find_buckets(sums, start, sign, scale, buckets):
-    """Fill the buckets 0 ... many - 1 of ``start + sign sums``.
+    """Fill the buckets 0 ... count - 1 of ``start + sign sums``.
 
-    Every rounded operation is monotone, so values in order have buckets in order.
+    Every rounded operation is monotone, so that increasing values have nondecreasing buckets.
     """
     for i in range(len(sums)):
         buckets[i] = _bucket(start + sign * sums[i], scale)
@@ -220,10 +238,11 @@ def _find_buckets(sums, start, sign, scale, buckets):
 
 @kernel(borrows=True)
 def _bucket(value, scale):
+    """Return the bucket of a value."""
     away = value - scale.middle
     part = 0.5 * (scale.width / (scale.width + abs(away)))
     part = 1.0 - part if away >= 0.0 else part
-    return min(int(part * scale.many), scale.many - 1)
+    return min(int(part * scale.number), scale.number - 1)
 
 
 @kernel(borrows=True)
@@ -231,29 +250,29 @@ def _fill(sums, weights, buckets):
     """Distribute the sums and their weights among the buckets ``buckets.of``."""
     of, edges, value, weight = buckets.of, buckets.edges, buckets.value, buckets.weight
     before, least_from, upto = buckets.before, buckets.least, buckets.most
-    many = len(sums)
-    for k in range(many + 1):
+    count = len(sums)
+    for k in range(count + 1):
         edges[k] = 0
-    for i in range(many):
+    for i in range(count):
         edges[of[i]] += 1
     end = 0
-    for k in range(many + 1):
+    for k in range(count + 1):
         end += edges[k]
         edges[k] = end
-    for i in range(many):
+    for i in range(count):
         k = of[i]
         edges[k] -= 1
         value[edges[k]], weight[edges[k]] = sums[i], weights[i]
     total, most = 0.0, -np.inf
-    for k in range(many):
+    for k in range(count):
         before[k] = total
         for i in range(edges[k], edges[k + 1]):
             total += weight[i]
             most = max(most, value[i])
         upto[k] = most
-    before[many], least = total, np.inf
-    least_from[many] = np.inf
-    for k in range(many - 1, -1, -1):
+    before[count], least = total, np.inf
+    least_from[count] = np.inf
+    for k in range(count - 1, -1, -1):
         for i in range(edges[k], edges[k + 1]):
             least = min(least, value[i])
         least_from[k] = least
@@ -272,9 +291,9 @@ def _weight_around(goal, scale, buckets):
 
 @kernel(inner=True)
 def _weight_up_to(goal, k, buckets):
-    """Return the weight of the sums up to ``goal``, which lies inside bucket k.
+    """Return the weight of the sums up to ``goal``, a value inside bucket k.
 
-    Sorts the bucket the first time; from then on ``weight`` holds minus the weight before each.
+    The bucket is sorted the first time; then ``weight`` contains minus the weight before each sum.
     """
     edges, value, weight = buckets.edges, buckets.value, buckets.weight
     i, j = edges[k], edges[k + 1]
@@ -295,7 +314,7 @@ def _weight_up_to(goal, k, buckets):
 
 @kernel(inner=True)
 def _sort(value, weight):
-    """Sort values in place, their weights with them."""
+    """Sort values in place, together with their weights."""
     if len(value) > _SHORT:
         order = np.argsort(value)
         value[:], weight[:] = value[order], weight[order]

@@ -9,10 +9,18 @@ from dynamics.core.jit import kernel
 
 
 class Multisets(NamedTuple):
-    """One node per multiset; the first is empty.
+    """One node per multiset; the first one is empty.
 
-    ``parent`` (the multiset without its last set), ``last`` (type of that set), ``number`` (of its
-    sets), ``total`` (sum of their n) and ``weight``, the probability that exactly these sets occur.
+    Attributes
+    ----------
+    parent
+        The multiset without its last set.
+    last
+        Type of the last set.
+    number, total
+        Number of sets, and the sum of their n.
+    weight
+        Probability that exactly these sets occur.
     """
 
     parent: np.ndarray
@@ -23,16 +31,25 @@ class Multisets(NamedTuple):
 
 
 def multisets(
-    log_p: np.ndarray, n: np.ndarray, sets: int, log_keep: float, remainder: float, most: int
+    log_p: np.ndarray, n: np.ndarray, sets: int, log_other: float, remainder: float, most: int
 ) -> Multisets:
-    """Enumerate until the probability left out is below ``remainder``, or at most ``most`` nodes.
+    """Enumerate until the probability left out is below ``remainder``, or up to ``most`` nodes.
 
-    ``log_p``, ``n``: log-probability and sum of each type; ``log_keep``: that of none of them.
+    Parameters
+    ----------
+    log_p, n
+        Log-probability and sum of each type.
+    sets
+        Number of sets.
+    log_other
+        Log-probability that a set has none of these types.
+    remainder, most
+        Probability that may be left out, and largest number of nodes.
     """
     tree, threshold = None, 1e-2
     while tree is None or (1.0 - tree.weight.sum() > remainder and threshold > 1e-17):
         threshold *= 0.1
-        finer = _tree(log_p, n, sets, log_keep, threshold, most)
+        finer = _tree(log_p, n, sets, log_other, threshold, most)
         if tree is not None and len(finer.parent) >= most:
             break
         tree = finer
@@ -40,23 +57,24 @@ def multisets(
 
 
 def _tree(
-    log_p: np.ndarray, n: np.ndarray, sets: int, log_keep: float, threshold: float, most: int
+    log_p: np.ndarray, n: np.ndarray, sets: int, log_other: float, threshold: float, most: int
 ) -> Multisets:
-    """Return the multisets whose probability, or that of some extension, exceeds the threshold."""
-    ratio = math.log(max(sets, 1)) + log_p - log_keep
-    # the largest factor by which sets of types t, t + 1, ... can still raise the probability
+    """Return the multisets whose probability, or that of an extension, exceeds the threshold."""
+    ratio = math.log(max(sets, 1)) + log_p - log_other
+    # the largest factor by which sets of types t, t + 1, ... can increase the probability
     gain = [max(0.0, *_poisson_peak(v, sets)) for v in ratio]
     future = np.cumsum(gain[::-1])[::-1].copy()
     ints = np.zeros((4, most), dtype=np.int64)
     weight = np.empty(most)
-    weight[0] = sets * log_keep
+    weight[0] = sets * log_other
     floor = math.log(threshold)
-    nodes = _grow(log_p, n, sets, log_keep, floor, future, ints, weight)
+    nodes = _grow(log_p, n, sets, log_other, floor, future, ints, weight)
     parent, last, number, total = ints[:, :nodes].copy()
     return Multisets(parent, last, number, total, np.exp(weight[:nodes]))
 
 
 def _poisson_peak(log_ratio: float, most: int) -> list[float]:
+    """Return m log_ratio - log m! at the two integers m next to its maximum."""
     peak = math.exp(min(log_ratio, 30.0))
     return [
         m * log_ratio - math.lgamma(m + 1) for m in {min(most, int(peak)), min(most, int(peak) + 1)}
@@ -64,7 +82,7 @@ def _poisson_peak(log_ratio: float, most: int) -> list[float]:
 
 
 @kernel
-def _grow(log_p, n, sets, log_keep, floor, future, ints, weight):
+def _grow(log_p, n, sets, log_other, floor, future, ints, weight):
     """Grow the tree of multisets (breadth first) and return its number of nodes."""
     parent, last, count, total = ints[0], ints[1], ints[2], ints[3]
     nodes, done = 1, 0
@@ -77,7 +95,7 @@ def _grow(log_p, n, sets, log_keep, floor, future, ints, weight):
             while node > 0 and last[node] == t:
                 same += 1
                 node = parent[node]
-            log_weight = weight[done] + math.log((sets - k) / same) + (log_p[t] - log_keep)
+            log_weight = weight[done] + math.log((sets - k) / same) + (log_p[t] - log_other)
             if log_weight + future[t] < floor:
                 continue
             if nodes >= len(weight):

@@ -1,21 +1,22 @@
-r"""Test error P[F <= 0] and ties P[F = 0] by counting, with a certified remainder.
+"""Test error P[F <= 0] and ties P[F = 0] by enumeration, with a certified remainder.
 
-No smoothing resolves the sign of a discrete ``F`` (a band-limited majorant of the step leaves the
-density of ``F`` over its bandwidth, some 1e-4 for the 1e4 nodes that one could afford), so the
-signs are counted, for every total ``R`` for which they are not certain by Chernoff bounds, along
-one of two roads; of each the probability that was not enumerated is known and bounds the error.
-Only sums of powers are added up (:mod:`dynamics.positional.population.fourier.signs.power_sums`),
-with their errors; where they leave the sign open and no symmetry decides it, the probability goes
-into the bound.
+Smoothing does not resolve the sign of a discrete ``F``: the error of a band-limited majorant of the
+step is the density of ``F`` over its bandwidth, some 1e-4 for 1e4 nodes. The signs are therefore
+enumerated for every total ``R`` for which Chernoff bounds do not determine them. The probability
+that is not enumerated is known and bounds the error. Only sums of powers are added up
+(:mod:`dynamics.positional.population.fourier.signs.power_sums`), with their errors. If these do not
+determine the sign and no symmetry does, the probability is part of the bound. There are two
+algorithms.
 
 *Crowded sets.* Given ``R = r``, sets with a single +1 or a single -1 are summed in closed form: if
-``j`` sets hold a lone -1 then ``j + r - n`` hold a lone +1 (``n`` the sum over all other sets), and
-``F`` is linear in ``j``, so ``P[F <= 0]`` is a value of a cumulative sum tabulated once. Only the
+``j`` sets have a lone -1, then ``j + r - n`` have a lone +1 (``n`` the sum over all other sets),
+and ``F`` is linear in ``j``, so that ``P[F <= 0]`` is a value of a cumulative sum. Only the
 multisets of the other ("crowded") types are enumerated, in a tree pruned by probability; they
 become rare as D grows at fixed q D.
 
-*Halves* (:mod:`dynamics.positional.population.fourier.signs.halves`). Many features in few sets
-leave no type rare. There each half of the sets is enumerated, and the two are joined by sorting.
+*Halves* (:mod:`dynamics.positional.population.fourier.signs.halves`). If there are many features in
+few sets, no type is rare. Then each half of the sets is enumerated, and the two halves are combined
+by sorting.
 """
 
 import math
@@ -31,20 +32,20 @@ from dynamics.positional.population.fourier.signs.power_sums import Order, power
 from dynamics.positional.population.fourier.signs.sign_law import SignLaw
 from dynamics.positional.population.fourier.tables import Model
 from dynamics.positional.population.fourier.tilts import (
-    MANY,
+    MAX_LANES,
     R,
     U,
-    room_to_tilt,
+    allocate_tilting,
     slack,
     tilt_totals,
 )
 
-#: Pairs of a total and a multiset that are visited at most: some ten seconds.
+#: Largest number of visited pairs of a total and a multiset: some ten seconds.
 _MOST_VISITS = 5 * 10**8
 
 
 class Signs(NamedTuple):
-    """P[F <= 0] and P[F = 0], and the absolute errors of either."""
+    """P[F <= 0] and P[F = 0], and the absolute errors of both."""
 
     error: float
     ties: float
@@ -53,11 +54,16 @@ class Signs(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """The totals whose sign Chernoff bounds leave open.
+    """Totals for which Chernoff bounds do not determine the sign.
 
-    ``totals``, their tables ``base`` and ``x[total, type]`` and the errors of these, ``dbase`` and
-    ``dx``; P[F <= 0] over the decided ones, ``wrong``, and the probability by which that may be
-    wrong, ``missing``.
+    Attributes
+    ----------
+    totals
+        Values of R.
+    base, x, dbase, dx
+        Their tables ``base`` and ``x[total, type]``, and the errors of these.
+    wrong, missing
+        P[F <= 0] over all other totals, and its error.
     """
 
     totals: np.ndarray
@@ -70,31 +76,38 @@ class Undecided(NamedTuple):
 
 
 def sign_probabilities(
-    law: SetLaw, signs: SignLaw, model: Model, of_weights: WeightErrors, order: Order
+    law: SetLaw, signs: SignLaw, model: Model, weight_errors: WeightErrors, order: Order
 ) -> Signs:
     """Return P[F <= 0] and P[F = 0] with bounds of their errors.
 
-    ``of_weights``: the errors of the attention weights; ``order``: of the logits.
+    Parameters
+    ----------
+    law, signs, model
+        Distribution of the sets, multisets to enumerate, and attention weights at the state.
+    weight_errors
+        Errors of the attention weights.
+    order
+        Order of the logits.
     """
     if model.alpha == 0.0:
         return Signs(1.0, 1.0, 0.0, 0.0)
-    left_open = undecided(law, signs.reach, signs.tolerance, model, of_weights, order)
-    totals, x, dx, wrong = left_open.totals, left_open.x, left_open.dx, left_open.wrong
-    (low, high, found), nodes = _counted(law, signs, left_open)
+    open_totals = undecided(law, signs.reach, signs.tolerance, model, weight_errors, order)
+    totals, x, dx, wrong = open_totals.totals, open_totals.x, open_totals.dx, open_totals.wrong
+    (low, high, enumerated), nodes = _count(law, signs, open_totals)
     here = law.p_total[law.center + totals]
-    left = np.maximum(0.0, here - found)
-    share = np.divide(high, found, out=np.full(len(found), 0.5), where=found > 0.0)
+    left = np.maximum(0.0, here - enumerated)
+    share = np.divide(high, enumerated, out=np.full(len(enumerated), 0.5), where=enumerated > 0.0)
     tied = np.zeros(len(totals))
     balanced = totals == -law.C
     if dx[balanced].any():
         tied[balanced] = np.minimum(signs.symmetric, here[balanced])
-    elif not x[balanced].any():  # gamma = rho: all of T = 0 ties, enumerated or not
+    elif not x[balanced].any():  # gamma = rho: all images with T = 0 are ties
         tied[balanced] = high[balanced] = here[balanced]
         low[balanced] = left[balanced] = 0.0
     else:
         tied[balanced] = (high - low)[balanced]
     open_ = np.maximum(0.0, high - low - tied)
-    noise = len(law.log_tail) * law.noise + left_open.missing
+    noise = len(law.log_tail) * law.noise + open_totals.missing
     noise += (signs.accuracy + law.accuracy + (256 + nodes) * UNIT) * float(np.sum(here) + wrong)
     error = wrong + float(np.sum(low + tied + 0.5 * open_ + left * share))
     below = float(np.sum(0.5 * open_ + left * share))
@@ -107,21 +120,21 @@ def sign_probabilities(
     )
 
 
-def _counted(law: SetLaw, signs: SignLaw, left_open: Undecided) -> tuple[np.ndarray, int]:
-    """Count along the chosen road; nothing where it is too long, and the bounds say so."""
+def _count(law: SetLaw, signs: SignLaw, open_totals: Undecided) -> tuple[np.ndarray, int]:
+    """Enumerate by the chosen algorithm; with too many visits return 0, which the bounds cover."""
     trees = signs.halves if signs.crowded is None else (signs.crowded,)
     nodes = sum(len(tree.weight) for tree in trees or ())
-    if len(left_open.totals) * nodes > _MOST_VISITS:
-        return np.zeros((3, len(left_open.totals))), nodes
+    if len(open_totals.totals) * nodes > _MOST_VISITS:
+        return np.zeros((3, len(open_totals.totals))), nodes
     if signs.crowded is not None:
-        return count_by_crowded(left_open, signs.crowded), nodes
+        return count_by_crowded(open_totals, signs.crowded), nodes
     assert signs.halves is not None
-    return count_by_halves(left_open, signs.halves.a, signs.halves.b, law.L), nodes
+    return count_by_halves(open_totals, signs.halves.a, signs.halves.b, law.L), nodes
 
 
 @kernel
-def undecided(law, reach, tolerance, model, of_weights, order):
-    """Decide the sign for every R that Chernoff bounds can decide; return the others."""
+def undecided(law, reach, tolerance, model, weight_errors, order):
+    """Return the totals whose signs Chernoff bounds do not determine."""
     types, count, limit = len(law.n), 2 * reach + 1, len(law.log_tail) - 1
     x, dx, rows = (
         np.empty((types, count)),
@@ -131,12 +144,12 @@ def undecided(law, reach, tolerance, model, of_weights, order):
     base, dbase, largest = np.empty(count), np.empty(count), np.empty(count)
     for i in range(count):
         base[i], dbase[i] = power_tables(
-            i - reach, law, model, of_weights, order, rows, x[:, i], dx[:, i]
+            i - reach, law, model, weight_errors, order, rows, x[:, i], dx[:, i]
         )
         largest[i] = dbase[i] + (law.L - 1.0) * dx[:, i].max()
     cut = math.log(0.1 * tolerance / count)
-    positive = _sure(0.25, cut - 40.0, law, x, base, largest)
-    negative = _sure(-0.25, cut - 40.0, law, x, base, largest)
+    positive = _chernoff_bounds(0.25, cut - 40.0, law, x, base, largest)
+    negative = _chernoff_bounds(-0.25, cut - 40.0, law, x, base, largest)
     wrong, missing, left = 0.0, 0.0, np.zeros(count, dtype=np.bool_)
     if reach + 1 < len(law.log_tail):
         missing = math.exp(law.log_tail[reach + 1])
@@ -154,26 +167,26 @@ def undecided(law, reach, tolerance, model, of_weights, order):
 
 
 @kernel(inner=True)
-def _sure(lam, enough, law, x, base, error):
-    """Bound log P[F <= 0, R = r] by Chernoff with lam, 2 lam, ...; for lam < 0 log P[F >= 0].
+def _chernoff_bounds(lam, enough, law, x, base, error):
+    """Bound log P[F <= 0, R = r] by Chernoff with lam, 2 lam, ...; log P[F >= 0, ...] for lam < 0.
 
-    For each total, until a bound is below ``enough``. ``error``: how far the tables may be off for
-    any multiset.
+    This is repeated for each total until the bound is below ``enough``. ``error`` bounds the errors
+    of the tables for any multiset.
     """
-    count, tilting = len(base), room_to_tilt(law)
+    count, tilting = len(base), allocate_tilting(law)
     rows, best, done = tilting.rows, np.zeros(count), np.zeros(count, dtype=np.bool_)
-    for first in range(0, count, MANY):
-        lanes = min(MANY, count - first)
+    for first in range(0, count, MAX_LANES):
+        lanes = min(MAX_LANES, count - first)
         tilting.lam[:] = lam
         for lane in range(lanes):
-            rows[U * MANY + lane] = 0.0
-            rows[R * MANY + lane] = first + lane - count // 2
+            rows[U * MAX_LANES + lane] = 0.0
+            rows[R * MAX_LANES + lane] = first + lane - count // 2
         for _ in range(48):
             tilt_totals(first, lanes, law, x, tilting)
             for lane in range(lanes):
-                i, each, log_f = first + lane, tilting.lam[lane], tilting.log_f[lane]
-                shift = rows[R * MANY + lane] * rows[U * MANY + lane]
-                bound = -each * base[i] + (law.L - 1.0) * log_f - shift + abs(each) * error[i]
+                i, tilt, log_f = first + lane, tilting.lam[lane], tilting.log_f[lane]
+                shift = rows[R * MAX_LANES + lane] * rows[U * MAX_LANES + lane]
+                bound = -tilt * base[i] + (law.L - 1.0) * log_f - shift + abs(tilt) * error[i]
                 bound += slack(law, log_f, shift)
                 if done[i] or not bound < best[i]:
                     done[i] = True
@@ -186,26 +199,26 @@ def _sure(lam, enough, law, x, base, error):
 
 
 @kernel
-def count_by_crowded(left_open, signs):
-    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for each total.
+def count_by_crowded(open_totals, signs):
+    """Return P[F < 0, R = r], P[F <= 0, R = r] and the enumerated probability, for each total.
 
-    What may be on either side within the errors of the tables counts as the second.
+    Signs that the errors of the tables leave open count in the second only.
     """
-    many = len(left_open.totals)
-    counted, partial = np.empty((3, many)), np.empty(len(signs.parent))
-    for i in range(many):
-        counted[0, i], counted[1, i], counted[2, i] = _count_signs(i, left_open, signs, partial)
+    count = len(open_totals.totals)
+    counted, partial = np.empty((3, count)), np.empty(len(signs.parent))
+    for i in range(count):
+        counted[0, i], counted[1, i], counted[2, i] = _count_signs(i, open_totals, signs, partial)
     return counted
 
 
 @kernel(inner=True)
-def _count_signs(i, left_open, signs, partial):
-    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for R number i.
+def _count_signs(i, open_totals, signs, partial):
+    """Return P[F < 0, R = r], P[F <= 0, R = r] and the enumerated probability, for total number i.
 
-    With j pairs of lone patches F is ``start + j slope`` within ``near + j wide``.
+    With j pairs of lone patches F is ``start + j slope`` with the error ``near + j wide``.
     """
-    r, base, dbase = left_open.totals[i], left_open.base[i], left_open.dbase[i]
-    x, dx = left_open.x[i], left_open.dx[i]
+    r, base, dbase = open_totals.totals[i], open_totals.base[i], open_totals.dbase[i]
+    x, dx = open_totals.x[i], open_totals.dx[i]
     lone, of_lone = np.zeros(2), 0.0
     largest = error = 0.0
     for k in range(len(x)):
@@ -217,7 +230,7 @@ def _count_signs(i, left_open, signs, partial):
     slope = lone[0] + lone[1]
     wide = 2.0 * of_lone + 4.0 * UNIT * (abs(lone[0]) + abs(lone[1]))
     width = signs.cumulative.shape[2] - 1
-    low = high = found = 0.0
+    low = high = enumerated = 0.0
     for node in range(len(partial)):
         if node == 0:
             partial[0] = base
@@ -233,8 +246,8 @@ def _count_signs(i, left_open, signs, partial):
         near = dbase + number * error + abs(d) * of_lone + UNIT * (number + 8.0) * size
         high += weight * _at_most(near - start, slope - wide, table, width)
         low += weight * _at_most(-near - start, slope + wide, table, width)
-        found += weight * table[width]
-    return low, high, found
+        enumerated += weight * table[width]
+    return low, high, enumerated
 
 
 @kernel(borrows=True)

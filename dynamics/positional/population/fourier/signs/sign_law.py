@@ -1,8 +1,8 @@
-r"""How signs are counted: which multisets are enumerated, and what that leaves out.
+"""Multisets that are enumerated for the signs, and the probability that is left out.
 
-A function of D, C and q alone. *Crowded sets*: only the multisets of crowded types are enumerated,
-and lone patches have a law in closed form; *halves*: see
-:mod:`dynamics.positional.population.fourier.signs.halves`. Either in a tree pruned by probability
+These are functions of D, C and q alone. *Crowded sets*: only the multisets of crowded types are
+enumerated, and lone patches have a distribution in closed form; *halves*: see
+:mod:`dynamics.positional.population.fourier.signs.halves`. Both use a tree pruned by probability
 (notebook ``fourier_method``, Section 7).
 """
 
@@ -21,21 +21,29 @@ from dynamics.positional.population.fourier.signs.multisets import multisets
 from dynamics.positional.population.fourier.signs.power_sums import symmetric_probability
 from dynamics.positional.problem import Problem
 
-#: A remainder below this, or below the tolerance, is not worth another enumeration.
+#: A remainder below this, or below the tolerance, is accepted without another enumeration.
 ENOUGH = 1e-7
 
-#: Multisets of crowded sets beyond these are left out.
+#: Largest number of multisets of crowded sets.
 _MOST_NODES = 400_000
 
-#: Numbers in the table of lone patches; some six such arrays are made.
+#: Largest size of the table of lone patches; about six such arrays are made.
 _MOST_NUMBERS = 10**7
 
 
 class SignLaw(NamedTuple):
-    """How signs are counted, for all |R| <= ``reach``; a function of D, C, q alone.
+    """Multisets to enumerate for all |R| <= ``reach``; a function of D, C, q alone.
 
-    ``symmetric``: the probability of the multisets that tie whatever the weights; ``accuracy``: the
-    relative error of all enumerated probabilities.
+    Attributes
+    ----------
+    reach, tolerance
+        Largest |R|, and the requested error.
+    symmetric
+        Probability of the multisets with F = 0 for all weights.
+    accuracy
+        Relative error of all enumerated probabilities.
+    crowded, halves
+        Multisets of one of the two algorithms; the other is ``None``.
     """
 
     reach: int
@@ -47,13 +55,20 @@ class SignLaw(NamedTuple):
 
 
 class CrowdedLaw(NamedTuple):
-    """Multisets of crowded types, and the law of the lone ones.
+    """Multisets of crowded types, and the distribution of lone patches.
 
-    The tree has one node per multiset: ``parent`` (the multiset without its last set), ``last``
-    (type of that set), ``number`` (of its sets), ``total`` (sum of their n) and ``weight``, the
-    probability that exactly these crowded sets occur. ``single`` are the indices of types (1, 0)
-    and (0, 1), -1 if impossible. ``cumulative[number, d + offset, j]`` is the probability, given
-    ``number`` crowded sets, of ``d`` more lone +1 than lone -1 and fewer than ``j`` of the rarer.
+    Attributes
+    ----------
+    parent, last, number, total
+        Nodes of the tree: the multiset without its last set, the type of that set, the number of
+        sets, and the sum of their n.
+    weight
+        Probability that exactly these crowded sets occur.
+    single
+        Indices of the types (1, 0) and (0, 1), -1 if impossible.
+    cumulative, offset
+        ``cumulative[number, d + offset, j]`` is the probability, given ``number`` crowded sets, of
+        ``d`` more lone +1 than lone -1 and fewer than ``j`` of the rarer.
     """
 
     parent: np.ndarray
@@ -68,9 +83,9 @@ class CrowdedLaw(NamedTuple):
 
 @lru_cache(maxsize=2)
 def sign_law(D: int, C: int, q: float, tolerance: float) -> SignLaw:
-    """Enumerate along the road that leaves out less; crowded sets if that is little enough.
+    """Return the multisets of the algorithm that leaves out less; crowded sets if that is enough.
 
-    Kept for the next problem: those of a grid often differ in what the model alone knows.
+    They are cached because problems of a sweep often have the same data.
     """
     law = set_law(Problem(D=D, C=C, q=q))
     reach = int(np.searchsorted(-law.log_tail, -math.log(0.01 * tolerance)))
@@ -90,33 +105,34 @@ def sign_law(D: int, C: int, q: float, tolerance: float) -> SignLaw:
     return SignLaw(reach, tolerance, symmetric, accuracy, crowded, None)
 
 
-def _accuracy(law: SetLaw, most: int, log_keep: float, lone: float) -> float:
-    """Bound the relative error of the probability of a multiset, from that of its logarithm.
+def _accuracy(law: SetLaw, most: int, log_other: float, lone: float) -> float:
+    """Bound the relative error of the probability of a multiset, from the one of its logarithm.
 
-    It adds up, for each of ``most`` sets and ``lone`` lone patches, the logarithms of a
-    probability, of a number of sets and of a factorial, and ``log_keep`` or more for each other.
+    The logarithm is a sum: for each of ``most`` sets and ``lone`` lone patches, the logarithms of a
+    probability, of a number of sets and of a factorial, and ``log_other`` or more for each other
+    set.
     """
     sets = law.L - 1.0
-    each = law.log_size + math.log(sets + 1.0) + math.log(most + lone + 2.0) + abs(log_keep)
-    others = sets * min(abs(log_keep) + max(law.log_p_empty, -745.0) * -1.0, 745.0)
-    if log_keep < -600.0:
-        others = 0.0  # no set can be empty: nothing is added up for others
-    return UNIT * (64.0 + 16.0 * (most + lone) * each + 8.0 * (1.0 + law.log_size) * others)
+    per_set = law.log_size + math.log(sets + 1.0) + math.log(most + lone + 2.0) + abs(log_other)
+    others = sets * min(abs(log_other) + max(law.log_p_empty, -745.0) * -1.0, 745.0)
+    if log_other < -600.0:
+        others = 0.0  # no set can be empty, so that there are no other sets
+    return UNIT * (64.0 + 16.0 * (most + lone) * per_set + 8.0 * (1.0 + law.log_size) * others)
 
 
 def _crowded_law(law: SetLaw, tolerance: float, reach: int) -> tuple[CrowdedLaw | None, float]:
-    """Build the tree for a remainder of about ``tolerance``, or the largest tree allowed.
+    """Return the tree for a remainder of about ``tolerance`` or the largest one, and the remainder.
 
-    Returns it with its remainder; None where the table of lone patches is too large.
+    The tree is None if the table of lone patches is too large.
     """
     crowded = np.flatnonzero(law.plus + law.minus >= 2)
     crowded = crowded[np.argsort(-law.log_p[crowded], kind="stable")]
-    log_keep = _log_not_crowded(law)
+    log_other = _log_not_crowded(law)
     tree = multisets(
-        law.log_p[crowded], law.n[crowded], law.L - 1, log_keep, 0.2 * tolerance, _MOST_NODES
+        law.log_p[crowded], law.n[crowded], law.L - 1, log_other, 0.2 * tolerance, _MOST_NODES
     )
     offset = reach + int(np.abs(tree.total).max())
-    numbers = (tree.number.max() + 1.0) * (2.0 * offset + 1.0) * _width(law, log_keep)
+    numbers = (tree.number.max() + 1.0) * (2.0 * offset + 1.0) * _width(law, log_other)
     if numbers > _MOST_NUMBERS:
         return None, math.inf
     built = CrowdedLaw(
@@ -126,32 +142,33 @@ def _crowded_law(law: SetLaw, tolerance: float, reach: int) -> tuple[CrowdedLaw 
         total=tree.total,
         weight=tree.weight,
         single=np.array([_index(law, 1, 0), _index(law, 0, 1)]),
-        cumulative=_lone_law(law, int(tree.number.max()), offset, log_keep),
+        cumulative=_lone_law(law, int(tree.number.max()), offset, log_other),
         offset=offset,
     )
     return built, 1.0 - float(tree.weight.sum())
 
 
 def _index(law: SetLaw, plus: int, minus: int) -> int:
-    found = np.flatnonzero((law.plus == plus) & (law.minus == minus))
-    return int(found[0]) if len(found) else -1
+    """Return the index of a type, or -1."""
+    indices = np.flatnonzero((law.plus == plus) & (law.minus == minus))
+    return int(indices[0]) if len(indices) else -1
 
 
 def _log_not_crowded(law: SetLaw) -> float:
-    """Return the log-probability that a set is empty or holds a lone patch.
+    """Return the log-probability that a set is empty or has a lone patch.
 
-    It is multiplied by up to D: near 0 it must keep its digits.
+    It is computed without cancellation because it is multiplied by up to D.
     """
-    many = law.plus + law.minus
-    crowded, lone = float(law.p[many > 1].sum()), float(law.p[many == 1].sum())
+    features = law.plus + law.minus
+    crowded, lone = float(law.p[features > 1].sum()), float(law.p[features == 1].sum())
     return math.log1p(-crowded) if crowded < 0.5 else math.log(max(lone + law.p_empty, 1e-300))
 
 
-def _lone_law(law: SetLaw, most: int, offset: int, log_keep: float) -> np.ndarray:
-    """Tabulate the cumulative law of lone +1 and lone -1 among the sets that are not crowded."""
-    log_lone = _log_lone(law, log_keep)
-    log_none = law.log_p_empty - log_keep
-    width = _width(law, log_keep)
+def _lone_law(law: SetLaw, most: int, offset: int, log_other: float) -> np.ndarray:
+    """Return the cumulative distribution of lone +1 and -1 among the sets that are not crowded."""
+    log_lone = _log_lone(law, log_other)
+    log_none = law.log_p_empty - log_other
+    width = _width(law, log_other)
     j = np.arange(width)[None, :]
     d = np.abs(np.arange(-offset, offset + 1))[:, None]
     table = np.zeros((most + 1, 2 * offset + 1, width + 1))
@@ -167,24 +184,26 @@ def _lone_law(law: SetLaw, most: int, offset: int, log_keep: float) -> np.ndarra
     return table
 
 
-def _log_lone(law: SetLaw, log_keep: float) -> float:
+def _log_lone(law: SetLaw, log_other: float) -> float:
+    """Return the log-probability of a lone +1 in a set that is not crowded."""
     single = _index(law, 1, 0)
-    return float(law.log_p[single]) - log_keep if single >= 0 else -math.inf
+    return float(law.log_p[single]) - log_other if single >= 0 else -math.inf
 
 
-def _width(law: SetLaw, log_keep: float) -> int:
-    """Return how many pairs of lone patches are tabulated."""
-    mean = (law.L - 1) * math.exp(_log_lone(law, log_keep))
+def _width(law: SetLaw, log_other: float) -> int:
+    """Return the number of tabulated pairs of lone patches."""
+    mean = (law.L - 1) * math.exp(_log_lone(law, log_other))
     return min((law.L - 1) // 2 + 1, int(mean + 12 * math.sqrt(mean) + 30))
 
 
 def _sums_of_logs(numbers: np.ndarray) -> np.ndarray:
-    """Return the sums of no, one, two, ... logarithms, with more digits where there are."""
+    """Return the sums of 0, 1, 2, ... logarithms, in extended precision where available."""
     logs = np.log(numbers).astype(np.longdouble)
     return np.concatenate([[0.0], np.cumsum(logs).astype(float)])
 
 
 def _times(count: np.ndarray, log_p: float) -> np.ndarray:
+    """Return count times log_p, with 0 times -inf = 0."""
     if log_p > -math.inf:
         return count * log_p
     return np.where(count > 0, -1e300, 0.0)

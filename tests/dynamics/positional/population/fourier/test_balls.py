@@ -1,6 +1,7 @@
-"""Every certified number of the Fourier method against an exact evaluation in balls: no slack.
+"""Certified values of the Fourier method compared with exact evaluation in balls, without slack.
 
-``python -m tests.dynamics.positional.population.fourier.test_balls 10000`` draws as many problems.
+``python -m tests.dynamics.positional.population.fourier.test_balls 10000`` tests 10000 random
+problems.
 """
 
 import argparse
@@ -27,8 +28,8 @@ SHAPES = [(4, 2), (6, 2), (8, 2), (10, 2), (6, 3), (9, 3), (8, 4), (12, 4), (10,
 TOLERANCES = [1e-3, 1e-6, 1e-9, 1e-11]
 
 
-def drawn(seed):
-    """A problem, a state and a tolerance, with extremes of every parameter."""
+def random_case(seed):
+    """Return a random problem, state and tolerance, with extremes of every parameter."""
     random = np.random.default_rng(seed)
     D, C = SHAPES[random.integers(len(SHAPES))]
 
@@ -60,7 +61,7 @@ def drawn(seed):
 
 
 def outside(problem, state, value, exact=None):
-    """The names of all results whose exact value is not within its bound."""
+    """Return the names of all results whose exact value is not within its bound."""
     exact = reference(problem, state) if exact is None else exact
     claims = [
         ("loss", exact.loss, value.loss, value.loss_bound),
@@ -74,48 +75,50 @@ def outside(problem, state, value, exact=None):
 
 
 def verdict(seed, relative=False):
-    """What a drawn problem showed: "held", "refused", "overflow", or what lay outside.
+    """Return "held", "out of reach", "overflow", or the results outside their bounds.
 
-    A refusal names the error that can be reached: twice that is reached, if it is below 0.05.
+    An error contains the reachable tolerance: twice that is reached if it is below 0.05.
     """
-    problem, state, tolerance = drawn(seed)
+    problem, state, tolerance = random_case(seed)
     try:
         value = FourierExpectation(problem, tolerance, relative=relative).evaluate(state)
-    except ToleranceError as refusal:
-        assert str(refusal).startswith(f"tolerance = {tolerance:g} cannot be met")  # noqa: PT017
-        reachable = refusal.reachable
+    except ToleranceError as error:
+        assert str(error).startswith(f"tolerance = {tolerance:g} cannot be met")  # noqa: PT017
+        reachable = error.reachable
         assert not reachable <= tolerance
         if not reachable < 0.05:
-            return "refused"
+            return "out of reach"
         tolerance = 2.0 * reachable
         value = FourierExpectation(problem, tolerance, relative=relative).evaluate(state)
     except OverflowError:
         return "overflow"
-    found = outside(problem, state, value)
+    result = outside(problem, state, value)
     if relative:
         errors = np.array([value.loss_bound, *value.derivative_bound])
         sizes = np.abs([value.loss, *value.derivatives])
-        found += ["tolerance"] if np.any(errors > tolerance * sizes) else []
-    return "held" if not found else f"outside: {', '.join(found)}: {problem}, {state}, {tolerance}"
+        result += ["tolerance"] if np.any(errors > tolerance * sizes) else []
+    return (
+        "held" if not result else f"outside: {', '.join(result)}: {problem}, {state}, {tolerance}"
+    )
 
 
-class TestInsideBalls:
+class TestBounds:
     @settings(max_examples=100, deadline=None)
     @given(seed=st.integers(0, 2**32 - 1))
-    def test_every_bound_holds(self, seed):
-        assert verdict(seed) in ("held", "refused", "overflow")
+    def test_all_values_are_within_their_bounds(self, seed):
+        assert verdict(seed) in ("held", "out of reach", "overflow")
 
     @settings(max_examples=60, deadline=None)
     @given(seed=st.integers(0, 2**32 - 1))
     @example(seed=2825684)  # a loss that is all but 0
-    def test_relative_accuracy(self, seed):
-        assert verdict(seed, relative=True) in ("held", "refused", "overflow")
+    def test_relative_tolerances_are_met(self, seed):
+        assert verdict(seed, relative=True) in ("held", "out of reach", "overflow")
 
     @pytest.mark.parametrize(("relative", "least"), [(False, 145), (True, 105)])
-    def test_most_are_not_refused(self, relative, least):
-        """F beyond 1e10 leaves no digits; relative to itself, a loss of 1e-300 neither."""
+    def test_most_cases_are_evaluated(self, relative, least):
+        """F beyond 1e10 has no accurate digits, nor has a loss of 1e-300 relative to itself."""
         verdicts = [verdict(seed, relative) for seed in range(150)]
-        assert set(verdicts) <= {"held", "refused", "overflow"}
+        assert set(verdicts) <= {"held", "out of reach", "overflow"}
         assert verdicts.count("held") >= least
 
     @pytest.mark.parametrize(
@@ -126,17 +129,17 @@ class TestInsideBalls:
         ],
     )
     @pytest.mark.parametrize("tolerance", [1e-6, 1e-10])
-    def test_tables_that_cancel_inside_a_set(self, problem, state, tolerance):
+    def test_values_with_cancellation_inside_a_set(self, problem, state, tolerance):
         """-5.522e-17 for -5.610e-17 and a wrong sign, both with bounds far below the error."""
         value = FourierExpectation(problem, tolerance).evaluate(state)
         assert outside(problem, state, value) == []
 
 
 @kernel
-def tabulated(law, model, of_weights, reach):
-    """The tables of all totals up to a reach, with the bounds of their errors."""
+def tabulated(law, model, weight_errors, reach):
+    """Return the tables of all totals up to a reach, with the bounds of their errors."""
     tables = tabulate(law, model, reach)
-    return tables, table_errors(law, model, of_weights, tables)
+    return tables, table_errors(law, model, weight_errors, tables)
 
 
 class TestTables:
@@ -144,8 +147,8 @@ class TestTables:
     @pytest.mark.parametrize(
         "state", [State(0.3, 1.7, -0.9), State(0.3, 1.0, 1.0), State(-0.2, 1.0, 1.0 - 1e-9)]
     )
-    def test_every_entry_is_within_its_bound(self, D, p, state):
-        """In 60 digits; with uniform attention the empty sets are most of ``base``."""
+    def test_table_entries_are_within_their_bounds(self, D, p, state):
+        """The reference has 60 digits; with uniform attention empty sets dominate ``base``."""
         problem, reach = Problem(D=D, C=4, q=2 / D, p=p, nu=0.37, beta=1.0, temperature=0.7), 9
         law, model = set_law(problem), Model.at(problem, state)
         tables, errors = tabulated(law, model, WeightErrors.of(problem, state, model), reach)
@@ -196,8 +199,8 @@ def exact_tables(problem, state, law, reach):
             n, plus, minus = int(law.n[k]), int(law.plus[k]), int(law.minus[k])
             filled = [(many, s) for many, s in ((plus, 1), (minus, -1), (C - plus - minus, 0))]
             sets.append(sum(many * (patch(s, n, T) - empty) for many, s in filled if many))
-        x.append([found[0] for found in sets])
-        y.append([found[1:] for found in sets])
+        x.append([result[0] for result in sets])
+        y.append([result[1:] for result in sets])
         base.append(C * patch(1, C, T) + (problem.L - 1) * C * empty)
     return np.array(x).T, np.transpose(np.array(y), (2, 1, 0)), np.array(base).T
 
@@ -219,7 +222,7 @@ class TestSigns:
             ),
         ],
     )  # fmt: skip
-    def test_named_problems(self, problem, states, error, ties):
+    def test_exact_test_errors_and_ties(self, problem, states, error, ties):
         for state in states:
             value = FourierExpectation(problem, 1e-9).evaluate(state)
             assert outside(problem, state, value) == []
@@ -241,7 +244,7 @@ class TestSigns:
             (1.0, State(0.0, 0.2, -0.1)),
         ],
     )
-    def test_equal_logits(self, q, beta, state):
+    def test_signs_at_equal_logits(self, q, beta, state):
         for D, C in ((8, 2), (12, 4), (10, 5)):
             problem = Problem(D=D, C=C, q=q, nu=1e-12, beta=beta, p=5)
             value = FourierExpectation(problem, 1e-9).evaluate(state)
@@ -251,8 +254,8 @@ class TestSigns:
 
 
 class TestRelative:
-    def test_small_losses(self):
-        """Late in training: the loss far below the absolute tolerance, to six digits of itself."""
+    def test_small_losses_are_relatively_accurate(self):
+        """Late in training the loss is far below the absolute tolerance."""
         problem = Problem(D=8, C=2, q=1e-12, nu=0.5)
         for alpha, most in ((0.2, 1e-4), (0.24, 1e-6), (0.28, 1e-10)):
             state = State(alpha, 6.0, -1.0)
@@ -263,7 +266,7 @@ class TestRelative:
             for entry, bound in zip(value.gradient, value.gradient_bound):
                 assert bound <= 1e-6 * abs(entry)
 
-    def test_exact_zeros_are_no_error(self):
+    def test_exact_zeros_raise_no_error(self):
         value = FourierExpectation(Problem(D=8, C=2, q=0.3), 1e-9, relative=True).evaluate(
             State(0.0, 0.3, -0.1)
         )
@@ -271,13 +274,13 @@ class TestRelative:
         assert value.gradient_bound[1:] == (0.0, 0.0)
         close(value.loss, math.log(2), rel=1e-9)
 
-    def test_out_of_reach_is_refused_with_what_can_be_reached(self):
+    def test_unreachable_tolerance_reports_the_reachable_one(self):
         expectation = FourierExpectation(Problem(D=8, C=2, q=0.3), 1e-15, relative=True)
-        with pytest.raises(ToleranceError, match="certified relative error") as refusal:
+        with pytest.raises(ToleranceError, match="certified relative error") as error:
             expectation.evaluate(State(0.3, 0.2, -0.1))
-        assert 1e-15 < refusal.value.reachable < 1e-10
+        assert 1e-15 < error.value.reachable < 1e-10
 
-    def test_below_the_old_limit(self):
+    def test_tolerance_of_1e_15_is_met(self):
         value = FourierExpectation(Problem(D=8, C=2, q=0.3), 5e-12).evaluate(State(0.3, 0.2, -0.1))
         assert value.bound <= 5e-12
 
@@ -291,11 +294,11 @@ def main():
     counts = {}
     for i in range(given.draws):
         seed = given.seed * 10**6 + i
-        found = verdict(seed, given.relative)
-        kind = found.split(":")[0]
-        counts[kind] = counts.get(kind, 0) + 1
-        if kind == "outside":
-            print(f"seed {seed} {found}", flush=True)
+        result = verdict(seed, given.relative)
+        outcome = result.split(":")[0]
+        counts[outcome] = counts.get(outcome, 0) + 1
+        if outcome == "outside":
+            print(f"seed {seed} {result}", flush=True)
         if (i + 1) % 500 == 0:
             print(i + 1, counts, flush=True)
     print(f"{given.draws} draws from seed {given.seed}: {counts}")

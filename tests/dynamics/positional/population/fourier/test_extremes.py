@@ -18,8 +18,8 @@ SHAPES = [(4, 2), (8, 2), (6, 3), (9, 3), (8, 4), (12, 4), (18, 6), (16, 8), (24
 LEAST = 5e-324
 
 
-def drawn(rng):
-    """A problem, a state and a tolerance; every number may be as small or large as a float."""
+def random_case(rng):
+    """Return a random problem, state and tolerance of any size that floats allow."""
 
     def size(low, high):
         return 10.0 ** rng.uniform(low, high)
@@ -52,39 +52,39 @@ def drawn(rng):
 
 
 def verdict(problem, state, tolerance, relative):
-    """Return "held", "refused", "overflow", or what lay outside its bound."""
+    """Return "held", "out of reach", "overflow", or the results outside their bounds."""
     try:
         value = FourierExpectation(problem, tolerance, relative=relative).evaluate(state)
-    except ToleranceError as refusal:
-        assert str(refusal).startswith("tolerance = ")  # noqa: PT017
-        return "refused"
-    except OverflowError as refusal:
-        assert str(refusal).startswith("the output F or its derivatives overflow")  # noqa: PT017
+    except ToleranceError as error:
+        assert str(error).startswith("tolerance = ")  # noqa: PT017
+        return "out of reach"
+    except OverflowError as error:
+        assert str(error).startswith("the output F or its derivatives overflow")  # noqa: PT017
         return "overflow"
-    found = outside(problem, state, value)
-    return f"outside: {', '.join(found)}" if found else "held"
+    result = outside(problem, state, value)
+    return f"outside: {', '.join(result)}" if result else "held"
 
 
-def test_every_ball_holds_its_value():
+def test_values_are_within_their_bounds_at_extremes():
     """Of 964 of 18,000 such evaluations the logarithm of an underflown q^C was taken."""
     rng, counts = random.Random(5), collections.Counter()
     for _ in range(300):
-        case = *drawn(rng), rng.random() < 0.3
-        found = verdict(*case)
-        assert found in ("held", "refused", "overflow"), (found, case)
-        counts[found] += 1
+        case = *random_case(rng), rng.random() < 0.3
+        result = verdict(*case)
+        assert result in ("held", "out of reach", "overflow"), (result, case)
+        counts[result] += 1
     assert counts["held"] >= 150
 
 
 @pytest.mark.parametrize(("D", "C", "q"), [(32, 16, 1e-21), (18, 6, 3e-55), (12, 4, 1e-300)])
-def test_sets_whose_probability_underflows(D, C, q):
+def test_sets_with_underflowing_probability(D, C, q):
     problem = Problem(D=D, C=C, q=q)
     value = FourierExpectation(problem, 1e-9).evaluate(State(0.3, 0.4, -0.1))
     assert outside(problem, State(0.3, 0.4, -0.1), value) == []
     assert value.test_error_bound < 1e-11
 
 
-def test_no_patch_is_empty():
+def test_q_close_to_one():
     """1 - q is 1e-16, and its C-th power underflows."""
     problem, state = Problem(D=48, C=24, q=1 - 2.0**-53, output_scale=1.0), State(0.3, 0.4, -0.1)
     value = FourierExpectation(problem, 1e-9).evaluate(state)
@@ -95,11 +95,11 @@ def test_no_patch_is_empty():
 NEAR = [LEAST, 1e-323, 1e-316, 1e-300, 1e-290]
 
 
-class TestDifferencesThatUnderflow:
+class TestUnderflowingDifferences:
     @pytest.mark.parametrize("near", [sign * size for size in NEAR for sign in (1, -1)])
     @pytest.mark.parametrize("tau", [1.0, 1e-60, 1e60])
-    def test_equal_logits_decide_ties(self, near, tau):
-        """With beta = gamma or beta = rho a difference that no weight shows decides the sign."""
+    def test_signs_at_nearly_equal_logits(self, near, tau):
+        """For beta = gamma or beta = rho a difference too small for the weights matters."""
         for D, C in ((8, 2), (9, 3), (12, 4)):
             problem = Problem(D=D, C=C, q=0.5, beta=0.0, temperature=tau)
             for state in (State(0.1, 0.0, near), State(-0.1, near, 0.0)):
@@ -111,8 +111,8 @@ class TestDifferencesThatUnderflow:
     @pytest.mark.parametrize("near", NEAR)
     @pytest.mark.parametrize("beta", [0.0, 1.0])
     @pytest.mark.parametrize("scale", [None, 1e-20, 70.0])
-    def test_other_logits(self, near, beta, scale):
-        """All three differ, or beta is far: the ball may be as wide as P[T = 0], not wider."""
+    def test_signs_at_distinct_logits(self, near, beta, scale):
+        """All three differ, or beta is far away: the bound is at most P[T = 0]."""
         problem = Problem(D=9, C=3, q=0.5, p=5, beta=beta, output_scale=scale)
         for state in (
             State(0.1, beta + near, beta - near),
@@ -137,7 +137,7 @@ class TestDifferencesThatUnderflow:
             ),
         ],
     )
-    def test_slopes_over_a_small_temperature(self, problem, state):
+    def test_slopes_at_small_temperature(self, problem, state):
         value = FourierExpectation(problem, 1e-9).evaluate(state)
         assert outside(problem, state, value) == []
 
@@ -149,11 +149,11 @@ def main():
     given = parser.parse_args()
     rng, counts = random.Random(given.seed), collections.Counter()
     for _ in range(given.draws):
-        case = *drawn(rng), rng.random() < 0.3
-        found = verdict(*case)
-        counts[found.split(":")[0]] += 1
-        if found.startswith("outside"):
-            print(found, case, flush=True)
+        case = *random_case(rng), rng.random() < 0.3
+        result = verdict(*case)
+        counts[result.split(":")[0]] += 1
+        if result.startswith("outside"):
+            print(result, case, flush=True)
     print(f"{given.draws} draws from seed {given.seed}: {dict(counts)}")
 
 

@@ -1,4 +1,4 @@
-"""The Fourier expectation against enumeration, mpmath, sampling and its own bounds."""
+"""The Fourier expectation compared with enumeration, mpmath and sampling, and its bounds."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.jit import plain_python
 from dynamics.positional.population.fourier import FourierExpectation
-from dynamics.positional.population.fourier.goals import Asked, prepare
+from dynamics.positional.population.fourier.goals import Target, prepare
 from dynamics.positional.population.fourier.lines import Lines
 from dynamics.positional.population.fourier.node_sums import node_sums
 from dynamics.positional.population.fourier.set_law import _probability_of_sum
@@ -30,10 +30,10 @@ FLOW_STATES = [State(0.0634, 0, 0), State(0.05, 1, -0.06), State(0.0215, 12.1, -
 
 
 class Oracle:
-    """Expectation over given patterns of sets, straight from Section 2: no shared code.
+    """Expectation over given patterns of sets, from the definition of the model: no shared code.
 
-    ``plus``, ``minus``: how many +1 and -1 each of the L - 1 random sets holds, one row per
-    pattern; ``weight``: its probability.
+    ``plus``, ``minus``: numbers of +1 and -1 in each of the L - 1 random sets, one row per pattern;
+    ``weight``: its probability.
     """
 
     def __init__(self, problem, plus, minus, weight):
@@ -81,9 +81,9 @@ class Oracle:
         return w @ np.logaddexp(0, -F), w @ s, -(dF * s) @ w
 
     def signs(self, state):
-        """Return P[F < -b], P[F <= b] and P[|F| <= b] for a band b above rounding.
+        """Return P[F < -b], P[F <= b] and P[|F| <= b] for a band b larger than rounding.
 
-        Which of the last are ties is for exact arithmetic to say (``test_balls``).
+        Exact arithmetic determines which of the last are ties (``test_balls``).
         """
         F, _, size = self.moments(state)
         wide = 1e-11 * size[0] + self.blur
@@ -93,7 +93,7 @@ class Oracle:
 
 @lru_cache(maxsize=4)
 def all_patterns(problem):
-    """Every pattern of the D - C random patches, 3^(D - C) of them."""
+    """Return every pattern of the D - C random patches, 3^(D - C) of them."""
     signs = np.array(list(itertools.product((-1, 0, 1), repeat=problem.D - problem.C)))
     sets = signs.reshape(len(signs), problem.L - 1, problem.C)
     nonzero = (signs != 0).sum(axis=1)
@@ -103,7 +103,7 @@ def all_patterns(problem):
 
 @lru_cache(maxsize=4)
 def all_multisets(problem, most=None):
-    """Every multiset of set types with at most ``most`` nonzero patches, and what is left out."""
+    """Return every multiset of set types with at most ``most`` features, and the remainder."""
     C, q, sets = problem.C, problem.q, problem.L - 1
     types = sorted(
         ((a, b) for a in range(C + 1) for b in range(C + 1 - a)), key=lambda t: (t[0] + t[1], t)
@@ -111,14 +111,14 @@ def all_multisets(problem, most=None):
     most = C * sets if most is None else most
     rows = []
 
-    def extend(chosen, start, room):
+    def extend(chosen, start, allowed):
         rows.append(chosen)
         for i in range(start, len(types)):
             size = sum(types[i])
-            if size > room:
+            if size > allowed:
                 break
             if len(chosen) < sets:
-                extend([*chosen, i], i, room - size)
+                extend([*chosen, i], i, allowed - size)
 
     extend([], 1, most)
     index = np.zeros((len(rows), sets), dtype=int)
@@ -143,7 +143,7 @@ def all_multisets(problem, most=None):
 
 @lru_cache(maxsize=4)
 def sampled(problem, count, seed):
-    """Patterns drawn at random, as an oracle with equal weights."""
+    """Return random patterns as an oracle with equal weights."""
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     half = problem.q / 2
     shape = (count, problem.L - 1)
@@ -153,7 +153,7 @@ def sampled(problem, count, seed):
 
 
 def assert_certified(problem, state, oracle, tolerance, slack=1e-12):
-    """The error is below the certified bound, the bound below the tolerance.
+    """Check that the error is below the certified bound, and the bound below the tolerance.
 
     ``slack``: rounding of the oracle's own sums, relative to the terms that it adds.
     """
@@ -173,16 +173,16 @@ def assert_certified(problem, state, oracle, tolerance, slack=1e-12):
         np.array(value.gradient) * problem.multiplicity, value.derivatives, rtol=1e-14, atol=1e-300
     )
     wrong, wrong_or_tie, near = oracle.signs(state)
-    room = value.test_error_bound + slack
-    assert wrong - room <= value.test_error <= wrong_or_tie + room
-    assert value.ties <= near + room
+    allowed = value.test_error_bound + slack
+    assert wrong - allowed <= value.test_error <= wrong_or_tie + allowed
+    assert value.ties <= near + allowed
     return value
 
 
-class TestAgainstAllPatterns:
-    """Full enumeration of the random patches, no exchangeability used."""
+class TestAllPatterns:
+    """Full enumeration of the random patches, without exchangeability."""
 
-    def test_the_published_check_value(self):
+    def test_values_equal_30_digit_reference(self):
         value = FourierExpectation(PAPER, 1e-12).evaluate(PAPER_STATE)
         assert value.loss == pytest.approx(0.19523298425368842, abs=1e-14)
         expected = (-0.23712811189972516, -0.003931929555507072, 0.001489724841890816)
@@ -190,19 +190,19 @@ class TestAgainstAllPatterns:
 
     @pytest.mark.parametrize(("D", "C"), [(8, 2), (9, 3), (12, 4)])
     @pytest.mark.parametrize("q", [0.05, 0.4, 0.9, 1.0])
-    def test_many_features(self, D, C, q):
+    def test_many_features_are_certified(self, D, C, q):
         problem = Problem(D=D, C=C, q=q, nu=0.05)
         oracle = all_patterns(problem)
         for state in (State(0.3, 0.4, -0.1), State(0.15, 0.0, 0.0), State(0.2, -1.0, 0.5)):
             assert_certified(problem, state, oracle, 1e-11)
 
     @pytest.mark.parametrize("tolerance", [1e-3, 1e-5, 1e-7, 1e-9, 1e-11])
-    def test_every_tolerance_is_kept(self, tolerance):
+    def test_every_tolerance_is_met(self, tolerance):
         assert_certified(PAPER, PAPER_STATE, all_patterns(PAPER), tolerance)
 
     @pytest.mark.parametrize("p", [3, 5, 7])
     @pytest.mark.parametrize("scale", [None, 1.0])
-    def test_degrees_and_output_scales(self, p, scale):
+    def test_degrees_and_output_scales_are_certified(self, p, scale):
         problem = Problem(D=8, C=2, q=0.5, p=p, nu=0.02, output_scale=scale)
         oracle = all_patterns(problem)
         alpha = 0.25 if scale is None else 2.0
@@ -222,21 +222,21 @@ class TestAgainstAllPatterns:
         ],
         ids=str,
     )
-    def test_far_states(self, state):
+    def test_extreme_states_are_certified(self, state):
         problem = Problem(D=8, C=2, q=0.5, nu=0.02)
         assert_certified(problem, state, all_patterns(problem), 1e-9)
 
-    def test_two_sets(self):
+    def test_two_sets_are_certified(self):
         problem = Problem(D=8, C=4, q=0.7)
         assert_certified(problem, State(0.2, 0.4, -0.3), all_patterns(problem), 1e-11)
 
 
-class TestAgainstMultisets:
+class TestMultisets:
     @pytest.mark.parametrize(
         "state", [State(0.2, 0.0, 0.0), State(0.12, 0.8, -0.08), State(0.05, 3.4, -0.2)], ids=str
     )
     @pytest.mark.parametrize("qD", [0.5, 2.0])
-    def test_few_features_complete(self, qD, state):
+    def test_few_features_agree_with_enumeration(self, qD, state):
         problem = Problem(D=32, C=4, q=qD / 32)
         oracle, left = all_multisets(problem, most=14)
         assert left < 1e-9
@@ -244,24 +244,24 @@ class TestAgainstMultisets:
         loss, _, derivative = oracle.value(state)
         # the patterns left out carry at most their probability times the largest |F|, |dF|
         F, dF, _ = oracle.moments(state)
-        room = 10 * left
-        assert value.loss == pytest.approx(loss, abs=1e-11 + room * np.abs(F).max())
-        within(value.derivatives, derivative, 1e-10 + room * np.abs(dF).max())
+        allowed = 10 * left
+        assert value.loss == pytest.approx(loss, abs=1e-11 + allowed * np.abs(F).max())
+        within(value.derivatives, derivative, 1e-10 + allowed * np.abs(dF).max())
 
-    def test_sixteen_features(self):
+    def test_sixteen_features_are_certified(self):
         problem = Problem(D=24, C=4, q=16 / 24)
         oracle, left = all_multisets(problem)
         assert abs(left) < 1e-12
         for state in FLOW_STATES:
             assert_certified(problem, state, oracle, 1e-10)
 
-    def test_large_sets(self):
+    def test_large_sets_are_certified(self):
         problem = Problem(D=32, C=8, q=0.1)
         oracle, _ = all_multisets(problem, most=24)
         assert_certified(problem, State(0.1, 0.5, -0.05), oracle, 1e-9)
 
 
-class TestBoundsBound:
+class TestBounds:
     @settings(max_examples=60, deadline=None)
     @given(
         shape=st.sampled_from([(8, 2), (12, 3), (16, 4), (12, 2), (10, 5)]),
@@ -276,7 +276,9 @@ class TestBoundsBound:
         rho=st.floats(-3.0, 3.0),
         tolerance=st.sampled_from([1e-3, 1e-6, 1e-9, 1e-11]),
     )
-    def test_error_below_bound(self, shape, q, p, nu, beta, tau, size, sign, gamma, rho, tolerance):
+    def test_errors_are_within_their_bounds(
+        self, shape, q, p, nu, beta, tau, size, sign, gamma, rho, tolerance
+    ):
         D, C = shape
         problem = Problem(D=D, C=C, q=min(q, 1 - 1e-9), p=p, nu=nu, beta=beta, temperature=tau)
         state = State(sign * 10**size, gamma, rho)
@@ -286,10 +288,10 @@ class TestBoundsBound:
             state = state._replace(alpha=state.alpha * (1e4 / np.abs(F).max()) ** (1 / p))
         try:
             assert_certified(problem, state, oracle, tolerance, slack=1e-11)
-        except ToleranceError as refusal:
-            assert not refusal.reachable <= tolerance  # noqa: PT017
+        except ToleranceError as error:
+            assert not error.reachable <= tolerance  # noqa: PT017
 
-    def test_parts_have_names_and_add_up(self):
+    def test_named_parts_add_up_to_the_bound(self):
         value = FourierExpectation(PAPER, 1e-9).evaluate(PAPER_STATE)
         assert set(value.parts) == {
             "truncation in R",
@@ -300,29 +302,29 @@ class TestBoundsBound:
         }
         close(sum(part[0] for part in value.parts.values()), value.loss_bound, rel=1e-12)
 
-    def test_where_newton_goes_to_and_fro(self):
-        """The saddle point of one total was missed here, and its rounding counted 1e10 times."""
+    def test_saddle_point_with_oscillating_newton_steps(self):
+        """Newton's method without bisection misses the saddle point of one total."""
         problem = Problem(D=64, C=4, q=0.125, nu=1.0)
         state = State(0.06284641073426832, 3.126338232060838, -0.19719875846725607)
-        found = FourierExpectation(problem, 1e-7).gradient(state)
-        close(found, FourierExpectation(problem, 1e-9).gradient(state), rel=1e-5)
+        result = FourierExpectation(problem, 1e-7).gradient(state)
+        close(result, FourierExpectation(problem, 1e-9).gradient(state), rel=1e-5)
 
-    def test_refusal_names_what_can_be_reached(self):
+    def test_error_contains_the_reachable_bound(self):
         problem = Problem(D=64, C=4, q=0.25)
-        with pytest.raises(ToleranceError, match="certified relative error") as refusal:
+        with pytest.raises(ToleranceError, match="certified relative error") as error:
             FourierExpectation(problem, 1e-9).evaluate(State(30.0, 0.1, -0.1))
-        assert refusal.value.reachable > 1e-9
+        assert error.value.reachable > 1e-9
 
     @pytest.mark.parametrize("tolerance", [0.0, 1.0, 1e-20, math.nan])
-    def test_tolerance_is_checked(self, tolerance):
+    def test_invalid_tolerance_raises(self, tolerance):
         with pytest.raises(ParameterError, match="tolerance"):
             FourierExpectation(PAPER, tolerance)
 
 
-class TestAgainstSampling:
+class TestSampling:
     @pytest.mark.parametrize("state", FLOW_STATES, ids=str)
     @pytest.mark.parametrize("qD", [16, 32])
-    def test_within_error_bars(self, qD, state):
+    def test_values_are_within_error_bars_of_samples(self, qD, state):
         problem = Problem(D=64, C=4, q=qD / 64)
         oracle = sampled(problem, 20_000, seed=qD)
         value = FourierExpectation(problem, 1e-9).evaluate(state)
@@ -350,8 +352,8 @@ class TestLargeD:
         steps = np.abs(np.diff(values))
         assert np.all(steps[1:] < 0.5 * steps[:-1])
 
-    def test_attention_derivatives_keep_their_digits(self):
-        """Doubling the accuracy does not move the derivatives at D = 10^6."""
+    def test_attention_derivatives_are_accurate_at_large_D(self):
+        """A smaller tolerance does not change the derivatives at D = 10^6."""
         problem = Problem(D=10**6, C=4, q=16e-6)
         state = State(3.3e-4, 0.5, 0.0)
         coarse = FourierExpectation(problem, 1e-8).evaluate(state)
@@ -373,8 +375,8 @@ class TestLargeD:
             # the loss moves by 1e-9 only with gamma, and plans at the five points differ by 1e-14
             close(slope, derivatives[k], rel=rel)
 
-    def test_totals_added_late_are_resolved(self):
-        """F ranges far here: a lower goal adds totals, whose lines need the fine tilts as well."""
+    def test_totals_added_in_a_later_iteration_are_tilted_finely(self):
+        """F has a large range: a lower goal adds totals, whose lines need the fine tilts too."""
         expectation = FourierExpectation(Problem(D=10**5, C=4, q=4e-5), 1e-8)
         state = State(0.02290262560713433, 4.2407836161713925, -0.00014663085086078965)
         h = 1e-6 * state.alpha
@@ -386,17 +388,17 @@ class TestLargeD:
 
 class TestEffort:
     @pytest.mark.parametrize(
-        ("D", "state", "each"),
+        ("D", "state", "operations"),
         [
             (64, FLOW_STATES[2], 20),  # x, x^2, x^3: 8; x^14 = (x^3)^4 x^2: 12
             (1024, State(0.0206, 0.5, -0.01), 59),  # 254 = 3332 in base 4: 11 + 3 (10 + 6)
             (10**6, State(3.3e-4, 0.5, 0.0), 55),  # 23 + 4 * 8, 2^8 being near 8 * 2 * 16
         ],
     )
-    def test_operations_by_hand(self, D, state, each):
+    def test_operation_counts_equal_manual_counts(self, D, state, operations):
         effort = FourierExpectation(Problem(D=D, C=4, q=16 / D), 1e-8).effort(state)
         assert effort.points >= 4 * effort.nodes >= 32 * effort.totals
-        at_four = 32 + 52 + 4 * each
+        at_four = 32 + 52 + 4 * operations
         # levels, waves and weights: 5 x 8 arithmetic operations a type and node, 8 k a total
         rest = effort.operations - effort.points // 4 * at_four
         assert 0 < rest < 500 * effort.nodes + 16_000 * effort.totals
@@ -415,7 +417,7 @@ class TestJacobian:
             (Problem(D=64, C=4, q=0.1), State(-0.05, 0.3, 0.2)),
         ],
     )
-    def test_derivative_of_the_gradient(self, problem, state):
+    def test_jacobian_equals_differences_of_the_gradient(self, problem, state):
         expectation = FourierExpectation(problem, 1e-10)
         jacobian = expectation.jacobian(state)
         scale = np.array([abs(state.alpha), 1.0, 1.0])
@@ -430,7 +432,7 @@ class TestJacobian:
             # the differences carry 1e-10 / h = 1e-7 of their terms
             assert np.all(np.abs(jacobian[:, k] - column) * scale[k] <= 3e-6 * largest)
 
-    def test_fast_path_is_the_gradient(self):
+    def test_gradient_equals_gradient_of_evaluate(self):
         expectation = FourierExpectation(PAPER, 1e-10)
         close(
             expectation.gradient(PAPER_STATE), expectation.evaluate(PAPER_STATE).gradient, rel=1e-9
@@ -439,8 +441,8 @@ class TestJacobian:
 
 class TestNodes:
     @pytest.mark.parametrize("sets", [4, 40])
-    def test_against_thirty_digits(self, sets):
-        """Each node's E[e^{-wF} 1{R=r}] from exact polynomial powers in 30-digit arithmetic."""
+    def test_sums_equal_30_digit_reference(self, sets):
+        """E[e^{-wF} 1{R=r}] at each node from exact polynomial powers in 30-digit arithmetic."""
         C, r, base, eta, step, nodes = 2, 1, 0.7, 0.3, 0.4, 8
         n = np.array([1.0, -1.0, 0.0, 2.0])
         x = np.array([0.8, -2.1, 0.3, 5.5])
@@ -448,7 +450,7 @@ class TestNodes:
         empty = 1 - p.sum()
         column = np.zeros(1)
         lines = Lines(**dict.fromkeys(Lines._fields, column))._replace(
-            type_index=column.astype(int),
+            treatment=column.astype(int),
             eta=np.array([eta]),
             step=np.array([step]),
             share=p[None],
@@ -458,9 +460,9 @@ class TestNodes:
             angles=np.array([2 * sets * C + 4]),
         )
         tables = Tables(r, x[:, None], np.empty((3, 4, 1)), np.full((5, 1), base))
-        found = node_sums(n, C, sets, tables, lines, lines.nodes, False)
-        sums, loss = found.by_type, found.loss[0]
-        weights = [found.size[0], found.size_over_w[0], found.size_times_t[0]]
+        result = node_sums(n, C, sets, tables, lines, lines.nodes, False)
+        sums, loss = result.by_type, result.loss[0]
+        weights = [result.size[0], result.size_over_w[0], result.size_times_t[0]]
         with mpmath.workdps(30):
             expected, expected_loss, expected_weights = self.exact(
                 r, base, x, n, p, empty, C, sets, eta, step, nodes
@@ -514,7 +516,7 @@ class TestMeanPower:
         angles=st.sampled_from([4, 12, 40, 120]),
         t=st.floats(0.0, 50.0),
     )
-    def test_at_any_node(self, seed, power, rarity, angles, t):
+    def test_mean_power_is_within_its_bound(self, seed, power, rarity, angles, t):
         random = np.random.default_rng(seed)
         C = 3
         n = np.array([a - b for m in range(1, C + 1) for a in range(m + 1) for b in [m - a]])
@@ -528,26 +530,26 @@ class TestMeanPower:
         assert np.mean(np.abs(f) ** power) <= bound * (1 + 1e-9)
         assert bound <= 1.0
 
-    def test_many_sets_leave_little(self):
+    def test_mean_power_is_small_for_many_sets(self):
         bound = plain_python(mean_power)(24_998, np.array([3e-4, 1 - 6e-4, 3e-4]), 40)
         assert bound < 0.2
 
 
 class TestManyTotals:
-    """What is computed for all totals at once; their tables are in ``test_balls``."""
+    """Computations for all totals at once; ``test_balls`` tests their tables."""
 
-    def test_exponentials(self):
+    def test_exponentials_equal_numpy(self):
         exponents = np.concatenate([np.linspace(-707, 709, 3001), [0.0, -1e-300, -1e4, -math.inf]])
         values = exponents.copy()
         plain_python(exponentials)(values, np.empty_like(values))
         close(values, np.exp(np.maximum(exponents, -708)), rel=5e-16)
 
     def test_bounds_of_all_totals_hold(self):
-        """Chernoff bounds of E[e^(-lam F)] for every tilt and total, against every pattern."""
+        """Chernoff bounds of E[e^(-lam F)] for all tilts and totals, compared with all patterns."""
         problem, state = Problem(D=12, C=3, q=0.4), State(0.3, 0.5, -0.2)
         expectation = FourierExpectation(problem, 1e-6)
         model = Model.at(problem, state)
-        goals = prepare(expectation._law, model, expectation._crude(model, state), Asked.of(1e-6))
+        goals = prepare(expectation._law, model, expectation._crude(model, state), Target.of(1e-6))
         reach, logs = -goals.tables.first, goals.bounds.logs
         oracle = all_patterns(problem)
         F, dF, _ = oracle.moments(state)
@@ -567,11 +569,11 @@ class TestManyTotals:
 
 
 class TestLawOfTheTotal:
-    """P[R = r] against exact integers, and where the recurrence cannot start at the end."""
+    """P[R = r] compared with exact integers, and for a recurrence that starts inside the range."""
 
     @pytest.mark.parametrize("q", [1e-12, 0.05, 0.3, 0.97, 1 - 1e-14, 1.0])
     @pytest.mark.parametrize("patches", [0, 1, 6, 60])
-    def test_against_integers(self, patches, q):
+    def test_probabilities_equal_exact_integers(self, patches, q):
         top, bottom = q.as_integer_ratio()
         law = [1]
         for _ in range(patches):  # in units of (2 bottom)^-patches
@@ -582,14 +584,14 @@ class TestLawOfTheTotal:
             ]
         values, accuracy, noise = _probability_of_sum(patches, q, patches + 3)
         assert accuracy < 1e-14
-        for found, count in zip(values[3 : len(values) - 3], law, strict=True):
+        for result, count in zip(values[3 : len(values) - 3], law, strict=True):
             exact = Fraction(count, (2 * bottom) ** patches)
-            room = Fraction(accuracy) * exact + Fraction(noise) + Fraction(1, 10**300)
-            assert abs(Fraction(float(found)) - exact) <= room
+            allowed = Fraction(accuracy) * exact + Fraction(noise) + Fraction(1, 10**300)
+            assert abs(Fraction(float(result)) - exact) <= allowed
 
     @pytest.mark.parametrize("q", [1e-300, 16e-6, 1e-3])
-    def test_many_patches(self, q):
-        """From both starting values: exact variance and sum."""
+    def test_sum_and_variance_for_many_patches(self, q):
+        """The recurrence uses both starting values."""
         patches = 10**6
         values, accuracy, noise = _probability_of_sum(patches, q, 400)
         r = np.arange(-400, 401)
@@ -599,8 +601,8 @@ class TestLawOfTheTotal:
 
 
 @pytest.mark.parametrize(("D", "C", "q"), [(32, 2, 0.5), (60, 3, 0.02), (24, 4, 1.0)])
-def test_tails_of_the_total_are_bounded(D, C, q):
-    """Chernoff bounds of log P[|R| >= r], hardly above where R is far out."""
+def test_tails_of_the_total_are_within_their_bounds(D, C, q):
+    """Chernoff bounds of log P[|R| >= r] are sharp for large R."""
     law = FourierExpectation(Problem(D=D, C=C, q=q))._law
     for r, bound in enumerate(law.log_tail.tolist()):
         tail = 2.0 * math.fsum(law.p_total[law.center + max(r, 1) :])
@@ -609,6 +611,6 @@ def test_tails_of_the_total_are_bounded(D, C, q):
         assert bound <= math.log(max(tail, 1e-300)) + 5.0
 
 
-def test_densities_that_underflow_are_refused():
+def test_q_that_underflows_raises():
     with pytest.raises(ParameterError, match="q = 5e-324 is not allowed"):
         FourierExpectation(Problem(D=8, C=2, q=5e-324))

@@ -1,4 +1,4 @@
-"""The Fourier expectation against a plain reference, enumeration and sampling; its growth in D."""
+"""The Fourier expectation compared with a plain reference, enumeration and sampling."""
 
 import time
 from functools import partial
@@ -18,19 +18,19 @@ FEW = Problem(D=64, C=4, q=2 / 64)
 CROWDED = Problem(D=64, C=4, q=16 / 64)
 
 
-def assert_equal_to_twin(problem, state, tolerance):
-    """Loss, mean sigmoid and derivatives agree, the latter relative to E[s(-F) |dF|]."""
+def assert_equal_to_reference(problem, state, tolerance):
+    """Check that loss, mean sigmoid and derivatives agree, the latter relative to E[s(-F) |dF|]."""
     value = FourierExpectation(problem, tolerance).evaluate(state)
     naive = naive_fourier(problem, state, tolerance)
     assert value.loss == pytest.approx(naive.loss, rel=1e-9, abs=1e-9)
     assert value.mean_sigmoid == pytest.approx(naive.mean_sigmoid, rel=1e-9, abs=1e-9)
     error = np.abs(np.array(value.derivatives) - naive.derivatives)
-    # 1e-9: well above the 1e-10 asked of either, far below what a wrong term would give
+    # 1e-9: well above the tolerance 1e-10 of both, far below the effect of a wrong term
     assert np.all(error <= 1e-9 * np.maximum(1e-6, value.magnitude[1:4]))
 
 
-class TestAgainstTheTwin:
-    """Two implementations: shifted line, tilting, pruning, bounds against none of these."""
+class TestReferenceImplementation:
+    """The reference has no shifted lines, tilting, pruning or bounds."""
 
     @pytest.mark.parametrize(
         ("problem", "state"),
@@ -46,13 +46,15 @@ class TestAgainstTheTwin:
         ],
         ids=str,
     )
-    def test_to_nine_digits(self, problem, state):
-        assert_equal_to_twin(problem, state, 1e-10)
+    def test_values_agree_to_nine_digits(self, problem, state):
+        assert_equal_to_reference(problem, state, 1e-10)
 
-    def test_at_a_thousand_patches(self):
-        assert_equal_to_twin(Problem(D=1024, C=4, q=16 / 1024), State(0.0206, 0.5, -0.01), 1e-10)
+    def test_values_agree_at_1024_patches(self):
+        assert_equal_to_reference(
+            Problem(D=1024, C=4, q=16 / 1024), State(0.0206, 0.5, -0.01), 1e-10
+        )
 
-    def test_the_twin_has_the_published_check_value(self):
+    def test_reference_has_the_check_value(self):
         problem = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
         naive = naive_fourier(problem, State(0.37, 0.2, -0.03), 1e-13)
         assert naive.loss == pytest.approx(0.19523298425368842, abs=2e-14)
@@ -60,27 +62,27 @@ class TestAgainstTheTwin:
         close(naive.derivatives / problem.multiplicity, expected, rel=1e-11)
 
     @pytest.mark.parametrize("state", [EARLY, State(0.1, 0.0, 0.0)], ids=str)
-    def test_the_twin_against_enumeration(self, state):
+    def test_reference_agrees_with_enumeration(self, state):
         exact = Population(FEW, "enumeration", 1e-11).evaluate(state)
         naive = naive_fourier(FEW, state, 1e-11)
         assert naive.loss == pytest.approx(exact.loss, abs=1e-10)
         within(naive.derivatives / FEW.multiplicity, exact.gradient, 1e-10)
 
 
-class TestAgainstEnumeration:
+class TestEnumeration:
     @pytest.mark.parametrize(
         "state",
         [State(0.1, 0.0, 0.0), EARLY, State(0.12, 0.8, -0.08), State(0.0398, 3.45, -0.217)],
         ids=str,
     )
-    def test_two_features(self, state):
+    def test_values_agree_with_enumeration(self, state):
         exact = Population(FEW, "enumeration", 1e-11).evaluate(state)
         value = FourierExpectation(FEW, 1e-11).evaluate(state)
         assert value.loss == pytest.approx(exact.loss, abs=1e-10)
         within(value.gradient, exact.gradient, 1e-10)
         assert abs(value.loss - exact.loss) <= value.loss_bound + exact.bound
-        room = np.array(value.gradient_bound) + exact.bound
-        assert np.all(np.abs(np.subtract(value.gradient, exact.gradient)) <= room)
+        allowed = np.array(value.gradient_bound) + exact.bound
+        assert np.all(np.abs(np.subtract(value.gradient, exact.gradient)) <= allowed)
         assert abs(value.test_error - exact.test_error) <= (
             value.test_error_bound + exact.test_error_bound + 1e-12
         )
@@ -89,12 +91,12 @@ class TestAgainstEnumeration:
         )
 
 
-class TestAgainstSampling:
-    """The library's own samples; `test_fourier` draws its own."""
+class TestSampling:
+    """Samples of the library; `test_fourier` generates its own."""
 
     @pytest.mark.parametrize("qD", [16, 32])
     @pytest.mark.parametrize("state", [State(0.1, 0.0, 0.0), EARLY, LATE], ids=str)
-    def test_within_error_bars(self, qD, state):
+    def test_values_are_within_error_bars_of_samples(self, qD, state):
         problem = Problem(D=64, C=4, q=qD / 64)
         value = FourierExpectation(problem, 1e-9).evaluate(state)
         population = Population(problem, "sampling", samples=200_000, seed=qD)
@@ -104,8 +106,8 @@ class TestAgainstSampling:
         exact = np.array([value.loss, value.mean_sigmoid, *value.derivatives])
         # five standard errors each: 30 comparisons, false alarm about 2e-5
         assert np.all(np.abs(sums[0] - exact) <= 5 * sums[1] + 1e-8)
-        room = 2 * sampled.test_error_bound + value.test_error_bound  # the first: six deviations
-        assert abs(sampled.test_error - value.test_error) <= room
+        allowed = 2 * sampled.test_error_bound + value.test_error_bound  # the first: six deviations
+        assert abs(sampled.test_error - value.test_error) <= allowed
 
 
 class TestGrowthInD:
@@ -122,7 +124,7 @@ class TestGrowthInD:
         problem = Problem(D=D, C=4, q=16 / D, nu=D ** (-2 / 3))
         return problem, State(0.2 * D ** (-1 / 3), 0.5, 0.0)
 
-    def test_values_converge(self):
+    def test_values_converge_as_D_grows(self):
         rows = []
         for D in self.SIZES:
             problem, state = self.at(D)
@@ -133,8 +135,8 @@ class TestGrowthInD:
         assert np.all(steps[2] < 0.2 * steps[1])
         assert np.all(steps[1] < 0.2 * steps[0])
 
-    def test_time_does_not_grow(self):
-        """A cost of order D would be a thousandfold; the factor 4 is for a busy machine."""
+    def test_time_does_not_grow_with_D(self):
+        """A cost of order D grows by a factor of 1000; the factor 4 allows for a busy machine."""
         times = self.seconds([self.at(D) for D in (self.SIZES[0], self.SIZES[-1])])
         assert times[1] < 4 * times[0]
         costs = [predicted_cost(self.at(D)[0], 1e-8) for D in self.SIZES]
@@ -142,7 +144,7 @@ class TestGrowthInD:
 
     @staticmethod
     def seconds(cases):
-        """Return the shortest of thirty gradients of each case, taken in turn after a first one."""
+        """Return the shortest of thirty gradients of each case, in turn after a first one."""
         gradients = [partial(FourierExpectation(x, 1e-8).gradient, state) for x, state in cases]
         times = [[] for _ in cases]
         for _ in range(31):

@@ -1,4 +1,4 @@
-"""The rounding errors of the Fourier method, each term alone, against more digits."""
+"""Rounding errors of the Fourier method, term by term, compared with higher precision."""
 
 import math
 import random
@@ -24,18 +24,18 @@ from dynamics.positional.population.fourier.tables import Model
 from dynamics.positional.population.fourier.tilts import (
     R,
     U,
-    room_to_tilt,
+    allocate_tilting,
     slack,
     tilt_totals,
 )
-from tests.dynamics.positional.population.fourier.test_terms import Plan
+from tests.dynamics.positional.population.fourier.test_terms import Integration
 from tests.dynamics.positional.rounded import Rounded, plain_row_gradient
 
 
 class TestRows:
-    """One row against a running error analysis of the code itself, with the worst roundings."""
+    """One row compared with a running error analysis of the code itself."""
 
-    def test_worst_roundings_are_within_the_bounds(self):
+    def test_running_errors_are_within_the_bounds(self):
         rng, row, bounds = random.Random(0), plain_row_gradient(), plain_python(patch_error)
         most = [0.0] * 4
         for _ in range(4000):
@@ -52,7 +52,7 @@ class TestRows:
 
 
 def row_of(rng):
-    """A row, a model and errors of its weights: none, those of rounding, or far more."""
+    """Return a random row, a model and errors of its weights: 0, those of rounding, or larger."""
     C, p = rng.choice([2, 3, 4, 8]), rng.choice([3, 3, 5, 7, 9, 21, 99])
     D = float(C * rng.choice([2, 3, 16, 256, 10**5]))
     s = rng.choice([-1, 0, 1])
@@ -89,7 +89,7 @@ def row_of(rng):
 
 class TestNodeWeights:
     @pytest.mark.parametrize("eta", [0.0, 0.03125, 0.5, -0.96875])
-    def test_error_of_one_weight(self, eta):
+    def test_errors_of_node_weights_are_within_the_bounds(self, eta):
         """1 / sin(pi w) near and far from 0, at the first and at the last lane of a block."""
         largest = 0.0
         for start, step, lanes in ((0.5, 0.01, 1), (0.5, 0.2, 48), (60.5, 0.2, 1), (200.5, 0.2, 1)):
@@ -111,7 +111,7 @@ class TestNodeWeights:
 
 
 class Sums(NamedTuple):
-    """The sums that the weights of nodes are added to."""
+    """Sums that receive the weights of nodes."""
 
     size: np.ndarray
     size_over_w: np.ndarray
@@ -121,8 +121,8 @@ class Sums(NamedTuple):
 
 
 class TestTilting:
-    def test_chernoff_bounds_are_rounded_upwards(self):
-        """The same bound at the same tilt and u with 40 digits is lower, with hardly any slack."""
+    def test_chernoff_bounds_exceed_40_digit_values(self):
+        """The bound at the same tilt and u with 40 digits is slightly lower."""
         rng = np.random.default_rng(1)
         for D, C, q in (
             (10**6, 2, 1e-2),
@@ -134,18 +134,18 @@ class TestTilting:
             law = set_law(Problem(D=D - D % C, C=C, q=q))
             for r in (0, 1, -3, 5):
                 x = rng.uniform(-2.0, 2.0, (len(law.n), 1)) / D
-                u, log_f, room = tilted(law, x, 0.5, float(r))
+                u, log_f, allowed = tilted(law, x, 0.5, float(r))
                 with mpmath.workdps(40):
                     exact = exact_bound(law, q, x[:, 0], 0.5, u, r)
-                    over = float((law.L - 1.0) * log_f - mpmath.mpf(r) * u + room - exact)
-                assert 0.0 <= over <= 2.0 * room
-                assert room < 1e-6
+                    over = float((law.L - 1.0) * log_f - mpmath.mpf(r) * u + allowed - exact)
+                assert 0.0 <= over <= 2.0 * allowed
+                assert allowed < 1e-6
 
 
 @kernel
 def tilted(law, x, lam, r):
     """Return u, log f and the slack of one total at one tilt."""
-    tilting = room_to_tilt(law)
+    tilting = allocate_tilting(law)
     tilting.lam[0], tilting.rows[R * 80] = lam, r
     tilt_totals(0, 1, law, x, tilting)
     u, log_f = tilting.rows[U * 80], tilting.log_f[0]
@@ -158,25 +158,27 @@ def exact_bound(law, q, x, lam, u, r):
     f = (1 - q) ** C
     for a, b, value in zip(law.plus, law.minus, x):
         ways = math.comb(C, int(a)) * math.comb(C - int(a), int(b))
-        chance = ways * (q / 2) ** int(a + b) * (1 - q) ** int(C - a - b)
-        f += chance * mpmath.exp(-mpmath.mpf(lam) * mpmath.mpf(value) + mpmath.mpf(u) * int(a - b))
+        probability = ways * (q / 2) ** int(a + b) * (1 - q) ** int(C - a - b)
+        f += probability * mpmath.exp(
+            -mpmath.mpf(lam) * mpmath.mpf(value) + mpmath.mpf(u) * int(a - b)
+        )
     return (law.L - 1) * mpmath.log(f) - r * mpmath.mpf(u)
 
 
 class TestPowers:
     @pytest.mark.parametrize(("D", "C", "q"), [(64, 2, 0.3), (24, 4, 1.0), (4096, 2, 2.0**-10)])
-    def test_rounding_of_powers_alone(self, D, C, q):
+    def test_rounding_of_powers_is_within_the_bound(self, D, C, q):
         """F = 0 has no phases, and the errors of weights set aside leave those of powers.
 
         At totals near 0 the tilts are small, and the shares good to a few units in the last place;
         far from it the rounding of their exponents counts, too.
         """
-        plan = Plan(Problem(D=D, C=C, q=q), State(0.0, 0.3, -0.1), 1e-10)
-        full = np.where(plan.integrated, (2 * (plan.law.L - 1) * C + 5) // 4 * 4, 0)
-        lines = plan.lines._replace(angles=np.minimum(full, 4 * plan.lines.angles))
-        count = len(plan.integrated)
+        integration = Integration(Problem(D=D, C=C, q=q), State(0.0, 0.3, -0.1), 1e-10)
+        full = np.where(integration.integrated, (2 * (integration.law.L - 1) * C + 5) // 4 * 4, 0)
+        lines = integration.lines._replace(angles=np.minimum(full, 4 * integration.lines.angles))
+        count = len(integration.integrated)
         lines = lines._replace(alias=np.zeros(count), eta=np.full(count, 0.25))  # the same at F = 0
-        sums, front = plan.sums(lines), np.exp(lines.logs)
+        sums, front = integration.sums(lines), np.exp(lines.logs)
         integrated = Integrated(
             front,
             np.zeros(count),
@@ -186,15 +188,15 @@ class TestPowers:
         )
         moments = Moments(np.zeros((5, count)), np.zeros((5, count)))
         bare = sums._replace(error=np.zeros(count), error_over_w=np.zeros(count))
-        rounding_alone(plan.law, plan.goals.tables, lines, bare, moments, integrated)
+        rounding_alone(integration.law, integration.goals.tables, lines, bare, moments, integrated)
         most = 0.0
-        center = -plan.goals.tables.first
-        for i in np.flatnonzero(plan.integrated):
+        center = -integration.goals.tables.first
+        for i in np.flatnonzero(integration.integrated):
             weight = node_sum(lines.eta[i], lines.step[i], lines.nodes[i])
-            exact = weight * plan.law.p_total[plan.law.center + i - center]
+            exact = weight * integration.law.p_total[integration.law.center + i - center]
             apart = abs(front[i, 4] * sums.by_type[i].sum() - exact)
             bound = integrated.bounds[i, 4, 4]
-            assert apart <= bound + integrated.moved[i, 4]
+            assert apart <= bound + integrated.rounding[i, 4]
             if abs(i - center) <= C:
                 assert apart <= bound
                 most = max(most, apart / bound)

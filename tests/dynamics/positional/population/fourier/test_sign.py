@@ -1,4 +1,4 @@
-"""Test error and ties by counting: two roads against enumeration, each other and samples."""
+"""Test error and ties: both algorithms compared with enumeration, each other and samples."""
 
 import math
 
@@ -22,7 +22,7 @@ STATES = [
 
 @pytest.fixture
 def by_halves(monkeypatch):
-    """Take the road of halves always."""
+    """Use the algorithm with halves."""
     monkeypatch.setattr(sign_law, "ENOUGH", -1.0)
     monkeypatch.setattr(sign_law, "_crowded_law", lambda *_: (None, 1.0))
     monkeypatch.setattr(sign_law, "halves_law", lambda *given: halves_law(*given[:2], 1e-12))
@@ -32,8 +32,8 @@ halves_law = sign_law.halves_law
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept():
-    """Tests replace parts of the enumerations, which are kept between problems."""
+def clear_cache():
+    """Tests replace parts of the enumerations, which are cached between problems."""
     sign_law.sign_law.cache_clear()
     yield
     sign_law.sign_law.cache_clear()
@@ -42,7 +42,7 @@ def nothing_kept():
 class TestHalves:
     @pytest.mark.parametrize(("D", "C"), [(12, 4), (12, 2), (8, 4)])
     @pytest.mark.parametrize("q", [0.05, 0.4, 0.9, 1.0])
-    def test_against_all_patterns(self, by_halves, D, C, q):
+    def test_errors_agree_with_all_patterns(self, by_halves, D, C, q):
         problem = Problem(D=D, C=C, q=q, nu=0.05)
         oracle, expectation = all_patterns(problem), FourierExpectation(problem, 1e-9)
         for state in STATES:
@@ -51,12 +51,12 @@ class TestHalves:
             # attention so nearly equal that rounding leaves some signs open: they are in the bound
             open_ = 0.05 if state.gamma == 1e-9 else 1e-9
             assert value.test_error_bound <= open_
-            room = value.test_error_bound + 1e-13
-            assert wrong - room <= value.test_error <= wrong_or_tie + room
-            assert value.ties <= near + room
+            allowed = value.test_error_bound + 1e-13
+            assert wrong - allowed <= value.test_error <= wrong_or_tie + allowed
+            assert value.ties <= near + allowed
 
-    def test_pruned_halves_know_what_they_left_out(self, monkeypatch):
-        """With a coarse enumeration the error is below the bound, and the bound near its size."""
+    def test_bound_covers_pruned_halves(self, monkeypatch):
+        """With a coarse enumeration the error is below the bound, and the bound is of its size."""
         problem = Problem(D=12, C=2, q=0.4, nu=0.05)
         oracle = all_patterns(problem)
         monkeypatch.setattr(sign_law, "_crowded_law", lambda *_: (None, 1.0))
@@ -72,25 +72,25 @@ class TestHalves:
             assert value.test_error <= wrong_or_tie + value.test_error_bound
 
     @pytest.mark.parametrize("state", [State(0.1, 0.0, 0.0), State(0.05, 1.0, -0.06)], ids=str)
-    def test_against_crowded_sets(self, monkeypatch, state):
+    def test_halves_and_crowded_sets_agree(self, monkeypatch, state):
         problem = Problem(D=64, C=2, q=0.5)
         crowded = FourierExpectation(problem, 1e-9)
-        one = crowded.evaluate(state)
+        first = crowded.evaluate(state)
         sign_law.sign_law.cache_clear()
         monkeypatch.setattr(sign_law, "_crowded_law", lambda *_: (None, 1.0))
         halves = FourierExpectation(problem, 1e-9)
         other = halves.evaluate(state)
         assert crowded._signs.halves is None
         assert halves._signs.halves is not None
-        room = one.test_error_bound + other.test_error_bound
-        assert room < 1e-8
-        assert abs(one.test_error - other.test_error) <= room
-        assert abs(one.ties - other.ties) <= room
+        allowed = first.test_error_bound + other.test_error_bound
+        assert allowed < 1e-8
+        assert abs(first.test_error - other.test_error) <= allowed
+        assert abs(first.ties - other.ties) <= allowed
 
 
 class TestCoarseSigns:
-    def test_totals_decided_by_chernoff_bounds_may_be_wrong(self):
-        """With a fine enumeration and coarse decisions these are the error, and in the bound."""
+    def test_bound_covers_totals_decided_by_chernoff_bounds(self):
+        """With a fine enumeration and a coarse tolerance these totals are the main error."""
         most = 0.0
         for problem in (Problem(D=12, C=2, q=0.4), Problem(D=12, C=4, q=0.9, nu=0.5)):
             expectation = FourierExpectation(problem, 1e-3)
@@ -105,10 +105,10 @@ class TestCoarseSigns:
 
 
 class TestManyFeaturesInFewSets:
-    """Where no type of set is rare; crowded sets alone leave 1e-3 to 0.4 of the probability."""
+    """Cases without rare types: crowded sets alone leave 1e-3 to 0.4 of the probability."""
 
     @pytest.mark.parametrize(("C", "qD"), [(4, 24), (8, 32)])
-    def test_within_error_bars(self, C, qD):
+    def test_test_error_is_within_error_bars_of_samples(self, C, qD):
         problem = Problem(D=64, C=C, q=qD / 64)
         value = FourierExpectation(problem, 1e-6).evaluate(LATE)
         # at T = 0 up to 1.2e-5 of the images cancel to third order in the weights: left open

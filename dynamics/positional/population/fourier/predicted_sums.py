@@ -1,6 +1,6 @@
-"""What the integrals over the nodes will be about, by the bounds that planned them.
+"""Predictions of the sums over nodes from Chernoff bounds.
 
-In their place these sums tell beforehand which error :func:`.assemble.assemble` will find.
+Used instead of the sums they predict the error that :func:`.assemble.assemble` will certify.
 """
 
 import math
@@ -13,24 +13,25 @@ from dynamics.positional.population.fourier.node_sums import NodeSums, node_weig
 
 
 @kernel
-def foreseen_sums(law, goals, lines):
-    """Return :class:`.node_sums.NodeSums` without an angle: absolute weights exact, the rest sizes.
+def predicted_sums(law, goals, lines):
+    """Return predicted :class:`.node_sums.NodeSums` without evaluating angles.
 
-    E[s(-F) 1{R=r}] is taken to be its smallest Chernoff bound times what that of P[R = r] exceeds
-    P[R = r] by, shared among the types as on the line. Slopes and pairs are empty.
+    Absolute weights are exact. E[s(-F) 1{R=r}] is estimated by its smallest Chernoff bound times
+    the ratio of P[R = r] to its own Chernoff bound, distributed among the types as on the line.
+    Slopes and pairs are empty.
     """
-    rows, types, sure, first = len(lines.nodes), len(law.n), goals.bounds.sure, goals.tables.first
-    of_weights = np.zeros((6, rows))
+    rows, types, best, first = len(lines.nodes), len(law.n), goals.bounds.best, goals.tables.first
+    weight_sums = np.zeros((6, rows))
     sums = NodeSums(
         np.zeros((rows, types + 1)),
-        of_weights[0],
+        weight_sums[0],
         np.zeros((1, 1)),
         np.zeros((1, 1)),
-        of_weights[1],
-        of_weights[2],
-        of_weights[3],
-        of_weights[4],
-        of_weights[5],
+        weight_sums[1],
+        weight_sums[2],
+        weight_sums[3],
+        weight_sums[4],
+        weight_sums[5],
     )
     node, wave = np.empty((3, 2, LANES)), np.zeros((2, 1, LANES))
     for i in range(rows):
@@ -42,10 +43,10 @@ def foreseen_sums(law, goals, lines):
         center, eta, omega = law.center + first + i, lines.eta[i], lines.omega[i]
         bound = law.log_probability[len(law.log_tail) - 1 + first + i]
         exact = law.p_total[center] * math.exp(-bound)
-        sums.loss[i] = exact * math.exp(sure[i, 0] - lines.logs[i, 0])
-        size = exact * math.exp(sure[i, 4] - lines.logs[i, 4])
+        sums.loss[i] = exact * math.exp(best[i, 0] - lines.logs[i, 0])
+        size = exact * math.exp(best[i, 4] - lines.logs[i, 4])
         apart = math.exp(-lines.logs[i, 0]) / (1.0 + math.exp(eta * omega))
-        for j in range(types):  # less the constant that assemble adds
+        for j in range(types):  # minus the constant added by assemble
             constant = law.p[j] * law.p_less_one[center - int(law.n[j])]
             sums.by_type[i, j] = size * lines.share[i, j] - apart * constant
         constant = law.p_empty * law.p_less_one[center]

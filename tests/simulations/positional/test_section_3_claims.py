@@ -1,4 +1,4 @@
-"""The claims of Section 3 and Figure 2: their numbers, and figures from files."""
+"""Claims of Section 3 and Figure 2: numbers of quick runs, and figures from files."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ class TestNumbers:
         gram = quick.tables["other architectures"].data.loc["A = P^T P, 1 filter"]
         assert (gram.share, gram.runs) == (1.0, 2)
 
-    def test_linear_level_of_figure_2_is_drawn_from_the_root_seed(self, monkeypatch):
+    def test_linear_level_of_figure_2_depends_on_the_root_seed(self, monkeypatch):
         short = [
             figure_2.Architecture(
                 "one",

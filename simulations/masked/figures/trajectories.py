@@ -6,9 +6,9 @@ import numpy as np
 import xarray
 
 from simulations.figures.style import REFERENCE, TIME, line, panel_letter, styled
-from simulations.masked.figures.speeds import pretty_regime
+from simulations.masked.figures import regime_label
 
-NAMES = ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "a_n", "excess")
+CORRELATIONS = ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n")
 _DASHES = {"Phi_1": "--", "Phi_rest": ":", "Upsilon_n": "-."}
 
 
@@ -22,14 +22,14 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         part = data.isel(run=column)
         time = part["time"].where(part["time"] > 0.0)
         top, bottom = panels[:, column]
-        for name in NAMES[:4]:
+        for name in CORRELATIONS:
             artists[name] = line(top, name, time, part[name], linestyle=_DASHES.get(name, "-"))
-        for name in NAMES[4:]:
+        for name in ("a_n", "excess"):
             label = {"excess": "loss above its floor, over its start"}.get(name)
             extra = {"label": label} if label else {}
             artists[name] = line(bottom, name, time, part[name], **extra)
-        _moments(top, bottom, part)
-        top.set_title(pretty_regime(str(run)), fontsize=8.5 if count > 2 else 10)
+        _mark_times(top, bottom, part)
+        top.set_title(regime_label(str(run)), fontsize=8.5 if count > 2 else 10)
         for row, ax in enumerate((top, bottom)):
             panel_letter(ax, "abcdefgh"[row * count + column])
     panels[0, 0].set_ylabel("correlation")
@@ -38,8 +38,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     return artists
 
 
-def _moments(top: Any, bottom: Any, part: xarray.Dataset) -> None:
-    """Shade phase I, mark the law of the theory, and put the axis of time in order."""
+def _mark_times(top: Any, bottom: Any, part: xarray.Dataset) -> None:
+    """Shade phase I, mark the law of the theory, and format the axis of time."""
     last = float(part["time"].max())
     switch = float(part["switch"])
     first = 1e-5 * last if np.isfinite(switch) else 1e-4 * last

@@ -1,4 +1,4 @@
-"""The limit of many patches against the exact expectation, brute force and its own asymptotes."""
+"""The limit of many patches compared with the exact expectation, brute force and asymptotes."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from dynamics import ParameterError, Population, Problem, SlowManifold, State, attention
-from dynamics.positional.large_D import (
+from dynamics.positional.many_patch_limit import (
     Limit,
     attended_slope,
     branch,
@@ -24,7 +24,7 @@ LIMIT = Limit(4, 4.0)
 
 
 def by_two_poissons(features, F, values):
-    """E[s(-F(T)) values(T)], T = 4 + plus - minus, with plus and minus Poisson."""
+    """Return E[s(-F(T)) values(T)], T = 4 + plus - minus, with Poisson variables plus and minus."""
     count = np.arange(80)
     law = np.outer(*(2 * [stats.poisson.pmf(count, features / 2)]))
     T = 4.0 + count[:, None] - count[None, :]
@@ -37,23 +37,23 @@ def patches(D, features=4, p=3, nu=None, beta=1.5):
 
 class TestLaw:
     @pytest.mark.parametrize("features", [0.3, 4.0, 250.0])
-    def test_moments(self, features):
+    def test_moments_of_the_total(self, features):
         limit = Limit(3, features)
         assert limit.probability.sum() == pytest.approx(1.0, abs=1e-13)
         assert limit.probability @ limit.T == pytest.approx(3.0, abs=1e-11)
         close(limit.probability @ limit.R**2, features, rel=1e-11)
 
-    def test_mean_against_two_poissons(self):
-        found = LIMIT.mean(0.1 * LIMIT.T**3, LIMIT.T**2)
+    def test_mean_equals_two_poisson_variables(self):
+        result = LIMIT.mean(0.1 * LIMIT.T**3, LIMIT.T**2)
         brute = by_two_poissons(4.0, lambda T: 0.1 * T**3, lambda T: T**2)
-        close(found, brute, rel=1e-11)
+        close(result, brute, rel=1e-11)
 
     @pytest.mark.parametrize("bad", [{"C": 1}, {"features": 0.0}, {"p": 4}, {"features": math.inf}])
-    def test_bad_input_is_one_sentence(self, bad):
+    def test_invalid_constants_raise(self, bad):
         with pytest.raises(ParameterError, match=next(iter(bad))):
             Limit(**({"C": 4, "features": 4.0} | bad))
 
-    def test_only_the_papers_scales_have_this_limit(self):
+    def test_other_scales_raise(self):
         with pytest.raises(ParameterError, match="temperature"):
             Limit.of(patches(100).replace(temperature=2.0))
         with pytest.raises(ParameterError, match="output_scale"):
@@ -70,7 +70,7 @@ class TestQuasiSteadyAlpha:
             size = by_two_poissons(features, lambda T: 0.0 * T, lambda T: abs(g(T)))  # noqa: B023
             assert abs(by_two_poissons(features, F, g)) < 1e-11 * size
 
-    def test_branch_has_both_asymptotes_and_never_turns(self):
+    def test_branch_has_both_asymptotes_and_is_monotone(self):
         for p in (3, 5, 7):
             limit = Limit(4, 16.0, p)
             curve = branch(limit, np.linspace(-30.0, 30.0, 61))
@@ -79,7 +79,7 @@ class TestQuasiSteadyAlpha:
             close(curve.B[-1], linear_constant(limit), rel=1e-4)
 
     @pytest.mark.parametrize("nu", [1e-12, 1e-3, 0.3])
-    def test_solves_the_condition_in_plain_units(self, nu):
+    def test_quasi_steady_alpha_solves_the_equation(self, nu):
         D = 1e5
         alpha = quasi_steady(LIMIT, D, nu)
         power, linear = D * alpha**3, D * nu * alpha
@@ -89,7 +89,7 @@ class TestQuasiSteadyAlpha:
         assert abs(left) < 1e-9 * (power + linear)
 
     @pytest.mark.parametrize("p", [3, 5])
-    def test_approaches_the_exact_value_like_one_over_D(self, p):
+    def test_quasi_steady_alpha_converges_at_rate_one_over_D(self, p):
         apart = []
         for D in (4_000, 40_000):
             problem = patches(D, 16, p)
@@ -102,31 +102,31 @@ class TestQuasiSteadyAlpha:
 class TestDrift:
     @pytest.mark.parametrize("p", [3, 5])
     @pytest.mark.parametrize("nu", [1e-5, 0.01])
-    def test_against_the_population_gradient(self, p, nu):
+    def test_drift_agrees_with_the_population_gradient(self, p, nu):
         D = 100_000
         problem = patches(D, 16, p, nu, beta=1.2)
         limit = Limit.of(problem)
         alpha = quasi_steady(limit, D, nu)
         gradient = Population(problem, "fourier", 1e-8).gradient(State(alpha, 0.0, 0.0))
-        found = drift(limit, D, nu, problem.beta, alpha)
-        close(found, gradient.rho - gradient.gamma, rel=0.01)
+        result = drift(limit, D, nu, problem.beta, alpha)
+        close(result, gradient.rho - gradient.gamma, rel=0.01)
 
-    def test_at_p_3_it_is_the_printed_bracket(self):
+    def test_drift_at_p_3_equals_the_formula(self):
         alpha, h = 0.01, math.expm1(1.3)
-        found = drift(LIMIT, 1e6, 1e-6, 1.3, alpha)
+        result = drift(LIMIT, 1e6, 1e-6, 1.3, alpha)
         mean = by_two_poissons(
             4.0, lambda T: 1e6 * (alpha**3 * T**3 + 1e-6 * alpha * T), lambda T: h * h + 2 * h * T
         )
-        close(found, 3 * 4 * alpha**3 / 1e6 * mean, rel=1e-9)
+        close(result, 3 * 4 * alpha**3 / 1e6 * mean, rel=1e-9)
 
     @pytest.mark.parametrize(("nu", "power"), [(1e-12, 1.0), (0.3, 3.0)])
-    def test_T1_grows_with_the_derived_power_of_D(self, nu, power):
+    def test_T1_is_proportional_to_the_derived_power_of_D(self, nu, power):
         times = [time_to_lead(patches(D, nu=nu), 20.0 / D) for D in (10**6, 10**8)]
         assert math.log(times[1] / times[0]) / math.log(100) == pytest.approx(power, abs=2e-3)
 
 
-class TestJumps:
-    def test_quasi_steady_alpha_of_attended_sets(self):
+class TestFolds:
+    def test_quasi_steady_alpha_with_attention_to_the_own_set(self):
         """At gamma = 4, D = 1e5 the exact alpha* lies within the neglected Lambda of the limit."""
         problem = patches(100_000, 4, nu=1e-5, beta=1.0)
         exact = SlowManifold(Population(problem, "fourier", 1e-8)).alpha(4.0, 0.0)
@@ -142,7 +142,7 @@ class TestJumps:
         below, above = (attended_slope(limit, 1e5, 0.01, around, s * fold.G) for s in (0.98, 1.02))
         assert below.min() < 0.0 < above.min()
 
-    def test_no_fold_where_nu_falls_with_D(self):
+    def test_no_fold_for_nu_that_decreases_with_D(self):
         fold = first_fold(Limit(4, 16.0), 1e5, 1e-5)
         assert math.isnan(fold.G)
         assert fold.curve[-1, 0] > 4e4

@@ -1,4 +1,4 @@
-"""Statements of the first paper: measurements against independent computations."""
+"""Claims of Section 4: measurements against independent computations."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 
 from dynamics import Population, Problem, State
-from dynamics.positional.large_D import Limit, quasi_steady
+from dynamics.positional.many_patch_limit import Limit, quasi_steady
 from dynamics.positional.samples import History
 from simulations.positional import large_D_flows as large
 from simulations.positional.claims import (
@@ -26,7 +26,7 @@ from tests.simulations.quick import result
 
 
 class TestEquationT:
-    def test_logits_move_slower_by_the_square_of_the_temperature(self):
+    def test_gradient_of_the_logits_scales_with_the_temperature(self):
         problem = Problem.equation_T(16, 4, 0.25, beta=1.2)
         tau, state = problem.tau, State(0.3, 0.8, -0.4)
         scaled = problem.replace(temperature=1.0, beta=problem.beta / tau)
@@ -37,7 +37,7 @@ class TestEquationT:
         within(slope.alpha, other.alpha, 1e-10)
         within(np.array(slope[1:]) * tau, np.array(other[1:]), 1e-10)
 
-    def test_the_time_of_a_risk_is_interpolated(self):
+    def test_time_of_risk_interpolates(self):
         path = equation_T.theorem.flow(Problem.parametrization_3_1(256, 4, q=4 / 256), 1e-8)
         time = equation_T.time_of_risk(path, 1e-2)
         within(np.interp(time, path.time, path.loss), 1e-2, 1e-3)
@@ -46,19 +46,19 @@ class TestEquationT:
 
 
 class TestLinearAtStart:
-    def test_least_risk_by_all_patterns(self):
+    def test_least_risk_against_all_patterns(self):
         D, C, q = 6, 2, 0.4
         patterns = np.array(list(itertools.product((-1, 0, 1), repeat=D - C)))
-        chance = np.where(patterns == 0, 1 - q, q / 2).prod(axis=1)
+        probability = np.where(patterns == 0, 1 - q, q / 2).prod(axis=1)
         total = C + patterns.sum(axis=1)
 
         def risk(a):
-            return float(chance @ np.log1p(np.exp(-a * total)))
+            return float(probability @ np.log1p(np.exp(-a * total)))
 
         least = optimize.minimize_scalar(risk, bounds=(0.0, 20.0), method="bounded").fun
         close(linear_at_start.least_linear_risk(Problem(D=D, C=C, q=q)), least, 1e-6)
 
-    def test_at_one_problem(self):
+    def test_row_of_one_problem(self):
         row = linear_at_start.row(1.0, 4)
         close(row["linear_error"], 0.037874, 1e-4)
         assert abs(row["model_error"] - row["linear_error"]) <= row["allowed"] < 1e-9
@@ -67,7 +67,7 @@ class TestLinearAtStart:
 
 
 class TestEvents:
-    def test_event_I_at_one_problem(self):
+    def test_row_of_event_I(self):
         row = lemma_d_2.row(4, 65536)
         limit = quasi_steady_alpha(65536, 4)
         close(row["start"], 65536**-0.5 / limit, 0.01)
@@ -76,7 +76,7 @@ class TestEvents:
         assert row["least_step"] > 0.0
         assert row["moved"] < 1e-9
 
-    def test_both_slopes_at_T1_agree(self):
+    def test_drift_and_difference_at_T1_agree(self):
         case = large.Case("nu=1/D", 3, 4, 10_000)
         row = lemma_d_11.row(case, large.run_flow(case))
         close(row["drift"], 2.106e-5, 1e-2)
@@ -97,7 +97,7 @@ def test_conclusions_at_a_power_of_the_dimension():
     assert first["risk"] > middle["risk"] > last["risk"] > 0.0
 
 
-def test_one_rate_takes_the_first_record_from_a_time_on():
+def test_one_rate_uses_the_first_record_from_each_time():
     case = theorem_4_2_one_rate.Case(16, 4, 3)
     time = np.array([0.0, 4000.0, 4096.0, 65000.0, 65536.0])
     columns = {name: np.arange(5.0) / 10 for name in History.__dataclass_fields__}
@@ -110,7 +110,7 @@ def test_one_rate_takes_the_first_record_from_a_time_on():
 
 @pytest.mark.traced
 @pytest.mark.parametrize("claim_id", ["linear-at-start", "lemma-D.2"])
-def test_a_quick_run_has_the_verdict_of_the_snapshot_and_its_figures(claim_id):
+def test_quick_run_has_the_verdict_of_the_snapshot_and_draws_its_figures(claim_id):
     outcome = result(claim_id)
     assert outcome.verdict == snapshot.read()[claim_id]["quick"]["verdict"]
     for figure in outcome.measured.figures:

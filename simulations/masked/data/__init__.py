@@ -1,1 +1,0 @@
-"""What figures show, where a claim does not gather it itself: modules named like the figure."""
