@@ -88,7 +88,7 @@ def test_sweep_and_map(tmp_path, capsys):
     other = tmp_path / "other.py"
     other.write_text(TEACHER.read_text().replace("0.5 * (", "0.7 * ("))
     assert main(["map", str(folder), "--theory", str(other)]) == 2
-    assert "another version of the file" in capsys.readouterr().err
+    assert "sweep of another version of stated:teacher" in capsys.readouterr().err
     assert main([*words, "--theory", str(other)]) == 2  # the folder holds what the first one says
     assert main([*words]) == 2
 
@@ -102,7 +102,7 @@ def test_falsify(capsys):
     assert result["counterexample"]["violation"] > 0
 
 
-def test_a_theory_is_sent_as_its_file(tmp_path):
+def test_theory_is_pickled_as_its_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(TEACHER.read_text())
     theory = UserTheorySystem(path)
@@ -112,11 +112,11 @@ def test_a_theory_is_sent_as_its_file(tmp_path):
     assert again.measure(case)["c_in"] == theory.measure(case)["c_in"] > 0
     text = pickle.dumps(theory)
     path.write_text(TEACHER.read_text() + "\n")
-    with pytest.raises(ValueError, match="is not what it was"):
+    with pytest.raises(ValueError, match="was changed since it was read"):
         pickle.loads(text)
 
 
-def test_drawn_problems_are_valid_and_differ():
+def test_random_problems_are_valid_and_differ():
     from hypothesis import find
 
     theory = UserTheorySystem(TEACHER)
@@ -135,11 +135,11 @@ def test_drawn_problems_are_valid_and_differ():
         (["run", "--theory", "{clash}"], "horizon, x0: it means something else where the theory"),
         (["run", "--theory", "{wrong}"], "wrong.py, line 1: NameError: name 'nothing'"),
         (["falsify", "c_in <= 1", "--theory", "{teacher}", "--certify", "--box", "D=4"],
-         "--certify is not allowed with --theory {teacher}: it has none"),
+         "--certify is not allowed with --theory {teacher}: this theory has no certificates"),
         (["falsify", "q <= 1", "--theory", "{teacher}"], "q"),
     ],
 )  # fmt: skip
-def test_what_is_refused(tmp_path, capsys, words, sentence):
+def test_rejected_commands(tmp_path, capsys, words, sentence):
     files = {"teacher": TEACHER}
     for name, text in (
         ("wrong", "nothing\n"),
@@ -175,7 +175,10 @@ def test_the_command_of_a_file_passes_on(tmp_path, monkeypatch, capsys):
     for wrong, sentence in (
         (["--run", "E=3"], "--run E=3 is not allowed: it must be NAME=VALUE with one of D, K, nu"),
         (["--sweep", "grid.toml"], "--sweep CONFIG.toml and --out DIR are needed together"),
-        (["--at", "D=8", "--run"], "--at is not allowed with --run"),
+        (
+            ["--at", "D=8", "--run"],
+            "--at is not allowed with --export, --run, --sweep, --falsify or --report",
+        ),
         (["--run", "D=10", "K=4"], "K must divide D = 10"),
         (["--sweep", "grid.toml", "--out", "x"], "cannot read grid.toml"),
     ):
