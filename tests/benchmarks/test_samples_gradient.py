@@ -88,7 +88,7 @@ class TestEmpiricalGradient:
             for index, first, last, sums in tasks:
                 sums[index] = total(X[first:last].reshape(-1))
 
-        result = benchmark.pedantic(risk.shared, args=(work,), **ROUNDS)
+        result = benchmark.pedantic(risk.run_tasks, args=(work,), **ROUNDS)
         assert result * len(X) == pytest.approx(X.sum(dtype=float), rel=1e-2, abs=1.0)
 
     def test_numpy(self, benchmark, setting):
