@@ -136,7 +136,7 @@ class TestCommand:
         text = capsys.readouterr().out
         assert "one\n  verdict: holds -> finding\n" in text
         assert "two\n  the x at D = 16, qD = 2: 1 -> 1.5\n" in text
-        assert "and 2 more (--json tells all)" in text
+        assert "and 2 more (use --json to print all)" in text
         assert "2 claims in both: 1 verdicts and 10 numbers changed" in text
         assert main(["report", "compare", old, new, "--json"]) == 1
         answer = json.loads(capsys.readouterr().out)
@@ -160,7 +160,7 @@ class TestCommand:
             (tmp_path / "other", "is not a report of patchdyn"),
             (tmp_path / "empty", "is not a report of patchdyn"),
             (old, f"is not a report of patchdyn as it was written (layout {LAYOUT})"),
-            (full, "compare reports of one size"),
+            (full, "compare reports of the same mode"),
         ):
             assert main(["report", "compare", good, str(other)]) == 2
             error = capsys.readouterr().err

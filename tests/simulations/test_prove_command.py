@@ -70,4 +70,4 @@ def test_one_file_for_certificate_and_figure(tmp_path, capsys):
 
 def test_a_certificate_that_is_not_there(tmp_path, capsys):
     assert main(["prove", "--check", str(tmp_path / "none.json")]) == 2
-    assert "no such file" in capsys.readouterr().err
+    assert "this file does not exist" in capsys.readouterr().err

@@ -99,7 +99,7 @@ def test_a_certificate_that_is_not_there_is_bad_input(capsys, tmp_path):
     for path in (tmp_path / "none.json", tmp_path):
         assert main(["prove", "--check", str(path)]) == 2
         assert capsys.readouterr().err == (
-            f"patchdyn: --check {path} is not allowed: there is no such file\n"
+            f"patchdyn: --check {path} is not allowed: this file does not exist\n"
         )
 
 

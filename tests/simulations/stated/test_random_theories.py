@@ -25,7 +25,7 @@ def test_lifted_equals_dense(tmp_path, seed):
     state = 0.6 * np.random.default_rng(seed).normal(size=len(theory.orders))
     read = 0
     for n, m in SIZES:
-        values = {"n": n, "m": m} | dict.fromkeys(theory.unknown, 0.3)
+        values = {"n": n, "m": m} | dict.fromkeys(theory.free_constants, 0.3)
         try:
             full = FullModel(theory, theory.checked(values))
         except ParameterError:
