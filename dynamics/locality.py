@@ -84,7 +84,7 @@ def similarity(encodings: Any, by: str = "cosine") -> np.ndarray:
         Finite real numbers of shape (D, d): p_i for each patch, without class tokens.
     by
         ``cosine``: cosine similarity after subtraction of the mean over patches; ``distance``:
-        -|p_i - p_j|^2, defined also for encodings near the mean; ``product``: p_i . p_j.
+        ``-|p_i - p_j|^2``, defined also for encodings near the mean; ``product``: p_i . p_j.
 
     Raises
     ------

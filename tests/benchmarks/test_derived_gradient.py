@@ -76,7 +76,7 @@ def read_by_jax(jax, model):
                 value = jnp.full(1, float(step.detail))
             elif step.op == "entry" and step.detail[0] in model.tensors:
                 name, indices = step.detail
-                value = tensors[name][model._place(indices, step.axes, model.tensors[name])][None]
+                value = tensors[name][model._index(indices, step.axes, model.tensors[name])][None]
             elif step.op == "entry":
                 value = jnp.asarray(model.data[step.detail[0]])
             elif step.op in ("sum", "softmax"):

@@ -67,7 +67,7 @@ def test_a_missing_cache_is_reported_once(read_only, arguments, message):
     folder, environment = read_only
     done = patchdyn("run", *arguments, folder=folder, env=environment)
     lines = done.stderr.splitlines()
-    notes = [line for line in lines if "compiled code cannot be kept" in line]
+    notes = [line for line in lines if "compiled code cannot be cached" in line]
     assert len(notes) == 1
     assert notes[0].startswith("patchdyn: note: ")
     assert "Traceback" not in done.stderr

@@ -223,6 +223,7 @@ def prove(
     Examples
     --------
     >>> from dynamics import Problem
+    >>> from simulations.validated import prove
     >>> prove(Problem(D=6, C=2, q=1 / 3), horizon=0.1).sentence
     'proved: the flow is enclosed to time 0.1; gamma > rho from time 0 on'
     """

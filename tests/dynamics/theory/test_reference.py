@@ -185,7 +185,7 @@ def _balls(theory, values):
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("result", "expected"),
     [(1.0, 16), (1.0 + 2e-12, 11), (1.1, 0), (1.09, 1), (-1.0, 0), (0.0, 0), (math.nan, 0),
      (math.inf, 0)],
 )  # fmt: skip

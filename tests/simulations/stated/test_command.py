@@ -61,7 +61,7 @@ def test_digits_are_proved_at_the_start_and_late(capsys):
     for one in report["digits"]:
         assert list(one["proved"]) == ["risk", "alpha", "gamma", "rho"] == list(one["bound"])
         assert min(one["proved"].values()) >= 13
-        assert one["refused"] == ""
+        assert one["failure"] == ""
     assert main(["theory", str(POSITIONAL_FILE)]) == 0
     text = capsys.readouterr().out
     assert text.count("  digits proved at time ") == 2
@@ -97,8 +97,8 @@ def test_what_does_not_agree_fails(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "give FILE.py, or --new NAME"),
-        (["mine.py", "--new", "mine"], "and not both"),
+        ([], "give either FILE.py, or --new NAME"),
+        (["mine.py", "--new", "mine"], "give either FILE.py, or --new NAME"),
         (["--new", "two words"], "--new two words is not allowed"),
         (["mine.py", "--at", "D"], "--at D is not allowed: it must be NAME=VALUE"),
         (["mine.py", "--at", "D=many"], "--at D=many: 'many' is not allowed"),
