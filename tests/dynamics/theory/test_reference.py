@@ -123,7 +123,10 @@ STATES = {
 
 @pytest.mark.parametrize("name", STATES)
 def test_floats_are_within_the_error_that_is_proved(name):
-    """And balls hold the exact values, which mpmath computes from the chances in floats."""
+    """Balls contain the values of mpmath, both with the probabilities of the data in floats.
+
+    The proved error of the floats is that from the exact probabilities.
+    """
     theory, text, values = _given(name)
     constants, data = list(values.values()), orbits(law(theory, values))
 
@@ -135,14 +138,17 @@ def test_floats_are_within_the_error_that_is_proved(name):
             exactly = reference.enclosed(text, name, data, state, constants)
         for ball, wanted in zip(exactly, [risk, *slopes], strict=True):  # rounded to a float
             assert abs(ball - exact(wanted)) <= abs(exact(wanted)) * 2.0**-52 + 1e-320
+        with ctx.workprec(200):
+            true = reference.enclosed(text, name, _balls(theory, values), state, constants)
         result = mean(compiled(text, name), data, state, constants)
         rows = digits(theory, values, state)
         assert rows.failure == ""
-        for value, wanted, bound in zip(
-            [result[0], *result[1]], [risk, *slopes], rows.bound.values(), strict=True
+        for value, ball, bound in zip(
+            [result[0], *result[1]], true, rows.bound.values(), strict=True
         ):
-            if abs(wanted) > 1e-290:
-                assert abs(value - wanted) <= (bound + 2e-15) * abs(wanted)  # chances are floats
+            if abs(ball) > 1e-290:
+                error = abs(exact(value) - ball.mid())  # the radius is far below the error
+                assert error <= exact(bound) * abs(ball.mid()) * exact(1.0 + 1e-9)
                 assert bound <= 1e-10
 
     check()
