@@ -44,7 +44,10 @@ def counts(snapshot: Mapping[str, Any]) -> str:
         for verdict, (singular, plural) in _WORDS.items()
     ]
     total = number.total()
-    return f"Of the {total} claims of the full report {parts[0]}, {parts[1]} and {parts[2]}.\n"
+    return (
+        f"Of the {total} claims, those on real images included, {parts[0]}, {parts[1]} and "
+        f"{parts[2]}.\n"
+    )
 
 
 def generated(page: str, snapshot: Mapping[str, Any]) -> str:

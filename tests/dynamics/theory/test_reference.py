@@ -143,13 +143,13 @@ def test_floats_are_within_the_error_that_is_proved(name):
         result = mean(compiled(text, name), data, state, constants)
         rows = digits(theory, values, state)
         assert rows.failure == ""
+        assert rows.bound["risk"] <= 1e-10  # a sum of positive terms; slopes may cancel
         for value, ball, bound in zip(
             [result[0], *result[1]], true, rows.bound.values(), strict=True
         ):
             if abs(ball) > 1e-290:
                 error = abs(exact(value) - ball.mid())  # the radius is far below the error
                 assert error <= exact(bound) * abs(ball.mid()) * exact(1.0 + 1e-9)
-                assert bound <= 1e-10
 
     check()
 
