@@ -91,9 +91,17 @@ def test_random_theories(tmp_path, seed):
             continue
 
 
+@pytest.fixture
+def jax():
+    """Return JAX; the precision that the exported module sets is reset after the test."""
+    module = pytest.importorskip("jax")
+    before = module.config.jax_enable_x64
+    yield module
+    module.config.update("jax_enable_x64", before)
+
+
 @pytest.mark.parametrize("path", list(PAPERS)[:2] + list(PAPERS)[-1:])
-def test_jax_differentiates_the_loss_to_the_gradient(path):
-    jax = pytest.importorskip("jax")
+def test_jax_differentiates_the_loss_to_the_gradient(path, jax):
     theory, values = load_theory(path), PAPERS[path]
     exported = module(theory.export("jax"))
     state = np.array([0.0] * len(theory.orders))  # all scores equal: the largest is not unique
