@@ -329,7 +329,7 @@ NAMED = Table(
         )
     }
     | {
-        "rho_constant_named": Column("rho: constant of the inequality"),
+        "rho_constant_named": Column("rho: constant of the inequality", rtol=1e-2),
         "rho_share": Column(_SHARE, rtol=1.0),
     },
 )
