@@ -41,10 +41,12 @@ def _compiled_gradient(gradient_plan, theta, out):
         return lambda gradient_plan, theta, out: gradient(gradient_plan, theta, out)
 
 
-def _descend(gradient_plan, theta, learning_rate, first, last, records, rows):
+def _descend(gradient_plan, theta, learning_rate, first, last, records, rows, optimizer=None):
     """Iterate theta <- theta - learning_rate * g(theta) from step ``first`` to ``last``, in place.
 
     Write theta to ``rows[i]`` at step ``records[i]``. Return the step reached and the stop code.
+    ``optimizer`` is the code of another optimizer with its moments; the compiler removes the branch
+    that is not taken.
     """
     gradient = np.empty_like(theta)
     position = np.searchsorted(records, first)
@@ -57,48 +59,24 @@ def _descend(gradient_plan, theta, learning_rate, first, last, records, rows):
             return step, _NOT_FINITE
         if not within:
             return step, _INACCURATE
-        theta -= learning_rate * gradient
-    if position < records.size and records[position] == last:
-        rows[position, :] = theta
-    return last, _RUNNING
-
-
-def _descend_by(gradient_plan, theta, learning_rate, first, last, records, rows, code, moments):
-    """Iterate as `_descend` with another optimizer (`dynamics.core.optimizers.step`)."""
-    gradient = np.empty_like(theta)
-    position = np.searchsorted(records, first)
-    for number in range(first, last):
-        if position < records.size and records[position] == number:
-            rows[position, :] = theta
-            position += 1
-        within = _gradient(gradient_plan, theta, gradient)
-        if not math.isfinite(np.sum(gradient)):
-            return number, _NOT_FINITE
-        if not within:
-            return number, _INACCURATE
-        optimizer_step(theta, gradient, learning_rate, number, code, moments)
+        if optimizer is None:
+            theta -= learning_rate * gradient
+        else:
+            optimizer_step(theta, gradient, learning_rate, step, *optimizer)
     if position < records.size and records[position] == last:
         rows[position, :] = theta
     return last, _RUNNING
 
 
 @cache
-def descent_loop(plan_class: Any, plain: bool = True) -> Callable[..., tuple[int, int]]:
+def descent_loop(plan_class: Any) -> Callable[..., tuple[int, int]]:
     """Return the descent loop for a class of plans, compiled if its gradient is compiled.
 
     Each class has its own loop and its own cache entries, named after the source of both.
-
-    Parameters
-    ----------
-    plan_class
-        Class of the plans.
-    plain
-        Whether the loop is that of gradient descent; else it takes an optimizer.
     """
-    loop = _descend if plain else _descend_by
     if compiled_gradient(plan_class) is None:
-        return loop
-    return kernel(loop, specialised_for=plan_class)
+        return _descend
+    return kernel(_descend, specialised_for=plan_class)
 
 
 def gradient_descent(
@@ -234,9 +212,8 @@ class _Run:
 
     def _advance(self, gradient_plan: Any, last: int) -> int:
         """Run the loop on a plan up to a step; return the stop code."""
-        before, plain = self.step, self.optimizer.is_plain
-        extra = () if plain else (self.optimizer.code, self.moments)
-        loop = descent_loop(gradient_plan.__class__, plain)
+        before, loop = self.step, descent_loop(gradient_plan.__class__)
+        optimizer = None if self.optimizer.is_plain else (self.optimizer.code, self.moments)
         with np.errstate(over="ignore", invalid="ignore"):  # the loop tests for these itself
             self.step, reason = loop(
                 gradient_plan,
@@ -246,7 +223,7 @@ class _Run:
                 last,
                 self.schedule,
                 self.rows,
-                *extra,
+                optimizer,
             )
         if gradient_plan is not self.population:  # a risk counts its own evaluations
             self.population.evaluations += self.step - before

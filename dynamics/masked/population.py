@@ -21,7 +21,7 @@ METHODS = ("auto", "enumeration", "sampling", "mean_field")
 DEFAULT_TOLERANCE = 1e-7
 _MOST_VECTORS = 2e5  # vectors of counts that "auto" still enumerates
 _FIRST_NODES, _MOST_NODES = 4, 64  # of the quadrature over each scale
-_SAFETY = 2.0  # fluctuations are estimated to second order: leave room for the higher ones
+_SAFETY = 2.0  # factor for fluctuations beyond second order, which are not estimated
 _ROUNDING = 64 * 2.0**-52  # of sums over a few cells, weights good to a few ulp
 
 

@@ -14,7 +14,8 @@ from simulations.stated.law import Numbers
 from symbolic.theory.expression import Node
 from symbolic.theory.orbits import NONE, Key, canonical
 from symbolic.theory.sets import IndexSet, Signed
-from symbolic.theory.tensors import Colouring, Gaussian, Sequence, Subset, Tensor
+from symbolic.theory.sources import Colouring, Gaussian, Sequence, Subset
+from symbolic.theory.tensors import Tensor
 from symbolic.theory.theory import Theory
 
 #: Largest number of elements of an index set in the full model.

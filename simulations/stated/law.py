@@ -14,7 +14,7 @@ from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
 from dynamics.theory.reference import power
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
-from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
+from symbolic.theory.sources import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
 
 

@@ -19,8 +19,9 @@ from dynamics.core.balls.intervals import EVERYTHING, Interval
 from simulations.stated.law import Balls
 from symbolic.theory import Theory
 from symbolic.theory.expression import Node
+from symbolic.theory.sources import Colouring
 from symbolic.theory.tangent import Tangent
-from symbolic.theory.tensors import Colouring, Tensor
+from symbolic.theory.tensors import Tensor
 from symbolic.theory.weights import parted
 
 UNIT = Interval(0.0, 1.0)

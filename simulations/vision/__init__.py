@@ -1,8 +1,8 @@
-"""Section 6 of Jelassi, Sander, Li 2022 on real images: an optional room (extra ``vision``).
+"""Section 6 of Jelassi, Sander, Li 2022 on real images (optional extra ``vision``).
 
-``data`` reads images that packages ship and those of a user. The room imports no theory, and only
-its command and its claims import it.
+``data`` reads images from installed packages and from files of the user. The package imports no
+theory, and only its command and its claims import it.
 """
 
-#: What installs all that this room needs.
+#: Command that installs the extra.
 INSTALL = 'pip install "patchdyn[vision]"'

@@ -31,9 +31,11 @@ from symbolic.theory.errors import TheoryError
 from symbolic.theory.expression import Inside, Node, Same
 from symbolic.theory.load import load_theory
 from symbolic.theory.numbers import Constant, Size, constants
+from symbolic.theory.reduced import OrderParameter, Reduced
 from symbolic.theory.sets import Exchangeable, Signed, Union
-from symbolic.theory.tensors import Choice, Colouring, Data, Gaussian, Sequence, Subset, Tensor
-from symbolic.theory.theory import OrderParameter, Reduced, Theory
+from symbolic.theory.sources import Choice, Colouring, Data, Gaussian, Sequence, Subset
+from symbolic.theory.tensors import Tensor
+from symbolic.theory.theory import Theory
 
 __all__ = [
     "Choice",

@@ -14,7 +14,7 @@ import sympy as sp
 
 from symbolic.theory.errors import TheoryError, calling_line, require, short_repr
 from symbolic.theory.numbers import LARGEST_EXPONENT, exact
-from symbolic.theory.sets import Exchangeable, IndexSet
+from symbolic.theory.sets import IndexSet
 
 #: Functions of one argument, applied entry by entry; whether they are odd.
 FUNCTIONS: Mapping[str, bool] = {
@@ -393,16 +393,3 @@ class Inside(Array):
             f"Inside({inner}, {outer}) is not allowed: no part of {inner} lies inside {outer}",
         )
         self.name, self.axes = f"Inside({inner}, {outer})", (inner, outer)
-
-
-class ByPart(Array):
-    """One number per part of an index set, such as the variances of two groups of coordinates."""
-
-    op = "part"
-
-    def __init__(self, over: IndexSet, values: Mapping[Exchangeable, sp.Expr]) -> None:
-        self.name, self.axes, self.values = f"ByPart({over})", (over,), dict(values)
-
-    def at(self, index: str) -> Node:
-        """Return the number at an index."""
-        return Node("part", (), self, (index,), {index: self.axes[0]})

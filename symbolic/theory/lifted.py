@@ -22,7 +22,8 @@ from symbolic.theory.orbit_data import OuterSet
 from symbolic.theory.orbits import NONE, Key
 from symbolic.theory.patterns import FAMILIES, New, Pattern, extensions
 from symbolic.theory.sets import IndexSet
-from symbolic.theory.tensors import Sequence, Tensor
+from symbolic.theory.sources import Sequence
+from symbolic.theory.tensors import Tensor
 
 #: Undefined functions: SymPy applies no evaluation rules, so nested expressions are cheap to build.
 OPAQUE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {name: sp.Function(name) for name in FUNCTIONS}

@@ -14,7 +14,7 @@ import sympy as sp
 
 from symbolic.theory.orbits import outermost
 from symbolic.theory.sets import Exchangeable
-from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
+from symbolic.theory.sources import Colouring, Sequence, Source, Subset
 
 ElementType = tuple[sp.Expr, ...]
 

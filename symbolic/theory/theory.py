@@ -4,101 +4,28 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from symbolic.theory.cost import require_affordable
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.expression import Array, Node
-from symbolic.theory.lifted import OPAQUE, RAISED, Lift, Step
+from symbolic.theory.lifted import Lift
 from symbolic.theory.numbers import Constant, Size, check_name, check_text
 from symbolic.theory.orbit_data import OuterSet, outer_sets
 from symbolic.theory.orbits import Orbit, orbits
 from symbolic.theory.patterns import Pattern
+from symbolic.theory.reduced import OrderParameter, Reduced
 from symbolic.theory.sets import Exchangeable, IndexSet
+from symbolic.theory.sources import Data, Gaussian, Source
+from symbolic.theory.sources import Sequence as Tokens
 from symbolic.theory.tangent import Tangent
-from symbolic.theory.tensors import Data, Gaussian, Source, Tensor
-from symbolic.theory.tensors import Sequence as Tokens
+from symbolic.theory.tensors import Tensor
 from symbolic.theory.values import checked
 from symbolic.theory.weights import centred
 from symbolic.theory.wick import Mean
-
-
-@dataclass(frozen=True)
-class OrderParameter:
-    """Common value of the entries of a tensor in one orbit.
-
-    Attributes
-    ----------
-    name
-        Name in the paper, or ``orbit`` if the theory gives none.
-    orbit
-        Derived name, such as ``"A[same set]"``.
-    tensor, key
-        The tensor, and the orbit in it (`symbolic.theory.orbits.Orbit.key`).
-    count
-        Number of entries, in the sizes.
-    start
-        Initial value, in sizes and constants.
-    """
-
-    name: str
-    orbit: str
-    tensor: Tensor
-    key: tuple[Any, ...]
-    count: sp.Expr
-    start: sp.Expr
-
-    @property
-    def symbol(self) -> sp.Symbol:
-        """Symbol of the value in derived expressions."""
-        return sp.Symbol(self.name)
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """Loss and gradient for one configuration of the data up to symmetry, for all sizes.
-
-    Sums run over the families of `symbolic.theory.orbit_data`.
-
-    Attributes
-    ----------
-    loss
-        The loss of the configuration.
-    gradient
-        Mapping from order parameters to the derivative per entry: d loss / d x divided by the
-        number of entries. Gradient descent multiplies it by minus the learning rate.
-    steps
-        Mapping from named intermediate values to their definitions.
-    """
-
-    loss: sp.Expr
-    gradient: Mapping[str, sp.Expr]
-    steps: Mapping[Any, Step]
-
-    def expanded(self, expression: sp.Expr) -> sp.Expr:
-        """Return an expression with its intermediate values substituted."""
-        steps = {
-            x: self.steps[x.func] for x in expression.atoms(AppliedUndef) if x.func in self.steps
-        }
-        if steps:
-            expression = expression.xreplace(
-                {
-                    x: self.expanded(step.value.xreplace(dict(zip(step.families, x.args))))
-                    for x, step in steps.items()
-                }
-            )
-        functions = {OPAQUE[name]: getattr(sp, name) for name in ("exp", "log", "tanh")}
-        expression = expression.replace(
-            lambda x: x.func is RAISED, lambda x: sp.exp(x.args[0])
-        )  # the largest score cancels
-        return expression.replace(
-            lambda x: x.func in functions, lambda x: functions[x.func](*x.args)
-        )
 
 
 class Theory:

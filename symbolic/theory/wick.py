@@ -16,7 +16,7 @@ from math import prod
 from symbolic.theory.errors import TheoryError, require
 from symbolic.theory.expression import Node, multiply, node
 from symbolic.theory.sets import IndexSet
-from symbolic.theory.tensors import Gaussian
+from symbolic.theory.sources import Gaussian
 
 #: Limit of the number of pairings of all products together.
 MOST_PAIRINGS = 20_000

@@ -71,3 +71,9 @@ def test_one_file_for_certificate_and_figure(tmp_path, capsys):
 def test_a_certificate_that_is_not_there(tmp_path, capsys):
     assert main(["prove", "--check", str(tmp_path / "none.json")]) == 2
     assert "this file does not exist" in capsys.readouterr().err
+
+
+def test_other_optimizers_are_rejected(capsys):
+    options = ["--solver", "gd", "--learning-rate", "0.1", "--steps", "5", "--optimizer", "adam"]
+    assert main(["prove", "--D", "6", "--C", "2", "--q", "0.3", *options]) == 2
+    assert "prove encloses plain descent" in capsys.readouterr().err

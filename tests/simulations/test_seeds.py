@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import simulations
+from simulations.falsify import search
 from simulations.masked import runs as masked_runs
 from simulations.masked.claims import positional_is_not_enough as positional
 from simulations.masked.claims import pp_small, two_phases
@@ -205,3 +206,20 @@ def test_no_theory_adds_to_a_root_seed(theory):
 @pytest.mark.parametrize("text", ["f(context.seed + k)", "k + seed", "range(seed, end)"])
 def test_an_added_number_is_seen(text):
     assert seeds_by_addition(text) == [1]
+
+
+def test_rounds_of_a_search_of_each_root_are_its_own(monkeypatch):
+    by_root = []
+    for root in ROOTS:
+        seeds = []
+
+        def record(self, size, seed, _to=seeds):
+            _to.append(seed)
+            if len(_to) == 4:
+                raise search.OutOfTime
+
+        with monkeypatch.context() as patch:
+            patch.setattr(search._Search, "_round", record)
+            search.falsify("gamma >= rho", seed=root)
+        by_root.append(seeds)
+    assert disjoint(by_root)

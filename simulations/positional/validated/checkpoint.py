@@ -19,7 +19,7 @@ from dynamics.core.tube.piece import Frame, Part, Piece
 from dynamics.core.tube.tube import Tube
 from dynamics.positional.validated.system import ReducedSystem, TruncatedField
 
-_FORMAT = "patchdyn unfinished tube 1"
+_FORMAT = "patchdyn unfinished tube 2"
 _DIGITS = 64
 
 
@@ -82,7 +82,7 @@ class ProofCheckpoint:
             tube.pieces.append(Piece(row["start"], row["end"], np.array(row["coefficients"])))
             tube.fields.append(system.truncated(row["K"]))
             tube.parts.append([_part(*values) for values in row["parts"]])
-            tube.box_radii.append(row["room"])
+            tube.box_radii.append(row["box_radius"])
             basis, radius = row["frame"]
             tube.frame, tube.length = Frame(np.array(basis), radius), row["length"]
         return tube if tube.pieces else None
@@ -100,7 +100,7 @@ class ProofCheckpoint:
                 "end": piece.end,
                 "coefficients": piece.coefficients.tolist(),
                 "K": field.K,
-                "room": tube.box_radii[-1],
+                "box_radius": tube.box_radii[-1],
                 "length": tube.length,
                 "parts": parts,
                 "frame": [frame.basis.tolist(), frame.radius],

@@ -1,7 +1,7 @@
 """Export to NumPy and JAX: a module with ``loss(x, **values)`` and ``gradient(x, **values)``.
 
 The module imports NumPy (and JAX) only. Every value is an array over the configurations of the data
-up to symmetry (axis 0) and over the families of larger elements that it depends on (one axis for
+up to symmetry (axis 0) and over the families of outer elements that it depends on (one axis for
 each level of nested sums), so that sums over families are sums over an axis. Configurations with
 fewer families than others are padded with families that have no elements.
 """
@@ -20,11 +20,12 @@ from sympy.printing.pycode import PythonCodePrinter
 from symbolic.theory.export import orbits
 from symbolic.theory.lifted import HIGHEST, SAME, Step
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
-from symbolic.theory.tensors import Colouring, Source, Subset
-from symbolic.theory.tensors import Sequence as Tokens
+from symbolic.theory.sources import Colouring, Source, Subset
+from symbolic.theory.sources import Sequence as Tokens
 
 if TYPE_CHECKING:
-    from symbolic.theory.theory import Reduced, Theory
+    from symbolic.theory.reduced import Reduced
+    from symbolic.theory.theory import Theory
 
 _HEADER = '''\
 """Reduced risk of {name} and its gradient, exported by patchdyn.
@@ -59,7 +60,7 @@ def gradient(x, /, **values):
     return _evaluate(_np.asarray(x, float), **values)[1]
 
 
-def _evaluate(_x, *, {values}):
+def _evaluate({arguments}):
 {body}
 
 def _power(base, exponent):
@@ -204,7 +205,7 @@ def arrays_source(theory: Theory, form: str) -> str:
     imports = "import itertools as _itertools\nimport math as _math\n\n" if outer_sets else ""
     text += "\n" + imports + _IMPORTS[form]
     text += _FUNCTIONS.format(
-        values=", ".join(names) if names else "**_none",
+        arguments=", ".join(["_x", "*", *names] if names else ["_x"]),
         body="\n".join(f"    {line}" for line in _lines(theory, outer_sets, names)) + "\n",
         constant=constant,
     )
@@ -310,11 +311,12 @@ def _data_source(
 
 
 def _whole(x: sp.Expr) -> str:
+    """Return the code of an integer."""
     return f"round({_Printer({}, ()).doprint(x)})"
 
 
 def _set_literal(outer: OuterSet, subsets: Sequence[Source], printer: _Printer) -> str:
-    """Return the description of a set that ``_orbits`` takes."""
+    """Return the description of an outer set for ``_orbits``."""
     roots = InnerSet(outer.inner[0].part, outer.sources).types
     kinds = [
         f"({_row(printer.doprint(x) for x in kind)}, "
@@ -332,6 +334,7 @@ def _inner_literal(
     subsets: Sequence[Source],
     printer: _Printer,
 ) -> str:
+    """Return the description of a set inside an outer one for ``_orbits``."""
     mean = "None"
     if members.sequence is not None and outer.root is not None:
         chance = members.sequence.probabilities[outer.root]
@@ -348,6 +351,7 @@ def _inner_literal(
 
 
 def _row(texts: Iterable[str]) -> str:
+    """Return the code of a tuple."""
     return f"({''.join(f'{text}, ' for text in texts).rstrip()})"
 
 

@@ -13,7 +13,7 @@ from sympy.printing.str import StrPrinter
 from symbolic.theory.export.equations import equations, is_family, parted
 from symbolic.theory.lifted import SAME
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
-from symbolic.theory.tensors import Gaussian
+from symbolic.theory.sources import Gaussian
 
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory

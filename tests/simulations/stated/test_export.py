@@ -132,6 +132,17 @@ def test_the_module_imports_numpy_alone(tmp_path):
     close(json.loads(run.stdout), expected(theory, {"K": 3, "N": 2}, [0.1, 0.2])[0], rel=1e-12)
 
 
+def test_a_theory_without_sizes_and_constants(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        'w = Tensor("w", start=1)\n'
+        'THEORY = Theory("mine", "none", sizes=(), parameters=(w,), loss=lambda w: w * w)\n'
+    )
+    exported = module(load_theory(path).export("python"))
+    assert exported["loss"]([3.0]) == 9.0
+    assert exported["gradient"]([3.0]).tolist() == [6.0]
+
+
 def test_a_missing_or_unknown_value_is_named():
     exported = module(load_theory(f"{EXAMPLES}/look_up.py").export("python"))
     with pytest.raises(TypeError, match="'N'"):

@@ -51,6 +51,12 @@ def test_latex_has_one_row_for_each_definition_and_output(positional):
         assert "merror" not in latex2mathml.converter.convert(mathematics)
 
 
+def test_latex_states_the_flow_and_text_the_gradient():
+    teacher = load_theory(TEACHER)
+    assert "  dL/d c_in = -a4*v/2" in teacher.export("text").splitlines()
+    assert r"\frac{d}{dt} c_{in} &= \frac{a_{4} v}{2} \\" in teacher.export("latex").splitlines()
+
+
 def test_names_do_not_clash_with_those_of_the_theory(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(

@@ -99,7 +99,7 @@ def test_an_altered_piece_is_proved_again(whole, tmp_path):
     path = tmp_path / "proof.unfinished"
     interrupted(path, 6)
     lines = path.read_bytes().splitlines(keepends=True)
-    index = lines[3].index(b'"room": [') + 10
+    index = lines[3].index(b'"box_radius": [') + 16
     digit = lines[3][index : index + 1]
     lines[3] = lines[3][:index] + (b"1" if digit != b"1" else b"2") + lines[3][index + 1 :]
     path.write_bytes(b"".join(lines))
