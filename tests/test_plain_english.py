@@ -109,7 +109,7 @@ LEGITIMATE = [
     ("room", r"tests/symbolic/theory/.*", r"room"),
     # former keywords of theory files, which still work
     ("usual", r"(tests/)?symbolic/theory/.*", r"usual"),
-    ("chance", r"symbolic/theory/tensors\.py", r"chance"),
+    ("chance", r"symbolic/theory/sources\.py", r"chance"),
 ]
 
 IDENTIFIERS = {

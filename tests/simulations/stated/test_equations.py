@@ -29,10 +29,10 @@ FUNCTIONS = {
 class Values:
     """Values of equations for one configuration of the data."""
 
-    def __init__(self, found, known, arrays, families):
+    def __init__(self, reduced, known, arrays, families):
         self.definitions = {
             x.name.func if x.name.args else x.name: (x.name.args, x.value)
-            for x in found.definitions
+            for x in reduced.definitions
         }
         self.known, self.arrays, self.families = known, arrays, families
 
@@ -68,7 +68,7 @@ class Values:
 
 def printed(theory, values, state):
     """Return loss and gradient from the printed equations."""
-    data, found = orbits(law(theory, values)), equations(theory)
+    data, reduced = orbits(law(theory, values)), equations(theory)
     known = {**values, **dict(zip(theory.order_parameters, state))}
     outer_sets = [x for x in theory.outer_sets if x.has_data]
     total = np.zeros(1 + len(theory.orders))
@@ -78,8 +78,8 @@ def printed(theory, values, state):
             own = slice(first[number], first[number + 1])
             arrays |= {name: x[own] for name, x in zip(outer_set.arrays, columns)}
             families[str(outer_set.families)] = first[number + 1] - first[number]
-        reader = Values(found, known, arrays, families)
-        total += weight * np.array([reader.of(x) for x in (found.loss, *found.gradient.values())])
+        reader = Values(reduced, known, arrays, families)
+        total += weight * np.array([reader.of(x) for x in (reduced.loss, *reduced.gradient.values())])
     return total[0], total[1:]
 
 
