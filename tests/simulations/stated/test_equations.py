@@ -79,7 +79,8 @@ def printed(theory, values, state):
             arrays |= {name: x[own] for name, x in zip(outer_set.arrays, columns)}
             families[str(outer_set.families)] = first[number + 1] - first[number]
         reader = Values(reduced, known, arrays, families)
-        total += weight * np.array([reader.of(x) for x in (reduced.loss, *reduced.gradient.values())])
+        printed_values = [reader.of(x) for x in (reduced.loss, *reduced.gradient.values())]
+        total += weight * np.array(printed_values)
     return total[0], total[1:]
 
 
