@@ -11,7 +11,7 @@ from simulations.commands import DONE, FAILED, BadInput
 from simulations.commands.arguments import EXIT_CODES, check_output_file, number
 
 if TYPE_CHECKING:
-    from simulations.vision.comparison import Measured
+    from simulations.vision.comparison import Measurements
     from simulations.vision.data import ImageSet
     from simulations.vision.models import Model
     from simulations.vision.tasks import Settings
@@ -114,14 +114,14 @@ def execute(args: argparse.Namespace) -> int:
         import jax  # noqa: F401 - required by the modules below
     except ImportError as missing:
         raise BadInput(f"vision needs {missing.name}, which is not installed: {INSTALL}") from None
-    from simulations.vision.comparison import check_grid, measure, planned
+    from simulations.vision.comparison import check_grid, measure, preset
     from simulations.vision.models import Model
 
     def given(*names: str) -> dict[str, Any]:
         values = {name: _as_integer(getattr(args, name)) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
-    patch, settings = planned(
+    patch, settings = preset(
         args.data, **given("patch", "steps", "batch", "rate", "shift", "noise")
     )
     names = dict.fromkeys(args.kind or ATTENTION_TYPES[:2])
@@ -129,14 +129,17 @@ def execute(args: argparse.Namespace) -> int:
     images = load(args.data, args.path, limit=_as_integer(args.limit))
     check_grid(images, patch)
     try:
-        runs = {model.kind: _train(args, images, model, settings, tuple(seeds)) for model in models}
+        runs = {
+            model.architecture: _train(args, images, model, settings, tuple(seeds))
+            for model in models
+        }
     except RuntimeError as error:
         if "finite" not in str(error):
             raise
         print(f"patchdyn: {error}: choose a smaller --rate", file=sys.stderr)
         return FAILED
-    measured = {name: measure(run, null=args.null) for name, run in runs.items()}
-    _show(args, images, runs, measured)
+    measurements = {name: measure(run, null=args.null) for name, run in runs.items()}
+    _show(args, images, runs, measurements)
     return DONE if args.out is None else _save(args.out, runs)
 
 
@@ -156,8 +159,8 @@ def _train(
     from simulations.display import progress_bar
     from simulations.vision.training import train
 
-    checkpoint = args.out and args.out.with_name(f"{args.out.name}.{model.kind}.checkpoint")
-    with progress_bar(f"{model.kind} attention") as progress:
+    checkpoint = args.out and args.out.with_name(f"{args.out.name}.{model.architecture}.checkpoint")
+    with progress_bar(f"{model.architecture} attention") as progress:
         return train(
             images,
             model,
@@ -187,7 +190,7 @@ def _show(
     args: argparse.Namespace,
     images: ImageSet,
     runs: dict[str, Trained],
-    measured: dict[str, Measured],
+    measurements: dict[str, Measurements],
 ) -> None:
     """Print the results, as text or JSON."""
     from simulations.files.as_json import to_json
@@ -202,7 +205,7 @@ def _show(
         "seeds": args.seeds,
         "null": args.null,
         "score": "error" if images.classes else "squared error",
-        "models": measured,
+        "models": measurements,
     }
     if args.json:
         print(to_json(summary))
@@ -215,14 +218,14 @@ def _show(
     )
     table = {
         name: _lines(result, bool(images.classes), str(summary["tested"]))
-        for name, result in measured.items()
+        for name, result in measurements.items()
     }
     print(f"{'':<32}" + "".join(f"{name:>26}" for name in table))
     for name in next(iter(table.values())):
         print(f"{name:<32}" + "".join(f"{lines[name]:>26}" for lines in table.values()))
 
 
-def _lines(result: Measured, classified: bool, tested: str) -> dict[str, str]:
+def _lines(result: Measurements, classified: bool, tested: str) -> dict[str, str]:
     """Return label and value of each result: means over seeds (and heads)."""
     score = 1.0 - result.error if classified else result.error
     name = f"accuracy ({tested})" if classified else f"squared error ({tested})"

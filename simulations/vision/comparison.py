@@ -1,4 +1,4 @@
-"""Positional against vanilla attention on one data set: presets, what is measured, what is kept."""
+"""Compare types of attention on one data set: presets, measurements and results as a dataset."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from simulations.vision.training import Trained
 
 
 class Preset(NamedTuple):
-    """Side of a patch, and how long and with which shifts a data set is learned."""
+    """Side length of a patch, and settings of the training."""
 
     patch: int
     steps: int
@@ -24,7 +24,7 @@ class Preset(NamedTuple):
     shift: int
 
 
-#: Where to begin; those of a user's own files were not tuned.
+#: Default settings; those of the user's own files were not tuned.
 PRESETS = {
     "digits": Preset(2, 600, 128, 1),
     "photographs": Preset(2, 400, 64, 0),
@@ -37,17 +37,17 @@ PRESETS = {
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What training led to.
+class Measurements:
+    """Error and locality of trained models.
 
     Attributes
     ----------
     error
-        On the tested images (seeds,): share of wrong labels, or squared error on masked pixels.
+        Share of wrong labels, or squared error on masked pixels (seeds,).
     milliseconds
         Processor time of a step of one seed.
     encodings
-        Locality of P (seeds,) by cosine and by distance.
+        Locality of P (seeds,), by cosine and by distance.
     attention
         Locality of the mean attention of every head (seeds, layers, heads).
     """
@@ -58,43 +58,66 @@ class Measured:
     attention: Locality
 
 
-def planned(data: str, **changes: Any) -> tuple[int, Settings]:
-    """Return the side of a patch and the settings of a data set: its preset, with changes.
+def preset(data: str, **changes: Any) -> tuple[int, Settings]:
+    """Return the side length of a patch and the settings of a data set.
 
-    Raises what :class:`Settings` raises.
+    Parameters
+    ----------
+    data
+        Name of the data set.
+    changes
+        Values that replace those of the preset: ``patch``, or attributes of :class:`Settings`.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is not allowed.
     """
-    chosen = PRESETS[data]._asdict() | changes
-    return chosen.pop("patch"), Settings(**chosen)
+    values = PRESETS[data]._asdict() | changes
+    return values.pop("patch"), Settings(**values)
 
 
 def check_grid(images: ImageSet, patch: int) -> None:
-    """Refuse patches that do not divide the images, or so large that all of them touch."""
+    """Raise ParameterError if patches do not divide the images or all of them touch."""
     grid = grid_of(images.train.pixels.shape, patch)
     most = max(images.shape[:2]) // 3
     require(max(grid) >= 3, "patch", patch, f"at most {most}, so that some patches do not touch")
 
 
-def measure(trained: Trained, *, null: str = "permutation", draws: int = 199) -> Measured:
-    """Return what a trained transformer scores, and how local its P and its attention are."""
+def measure(trained: Trained, *, null: str = "permutation", draws: int = 199) -> Measurements:
+    """Return the error of trained transformers, and the locality of their P and attention.
+
+    Parameters
+    ----------
+    trained
+        Transformers; a CNN has no attention.
+    null, draws
+        Null distribution and number of samples, as in `dynamics.locality.locality`.
+
+    Raises
+    ------
+    TypeError
+        If the model has no attention.
+    """
     options: dict[str, Any] = {"grid": trained.task.grid, "null": null, "draws": draws}
     if trained.attention is None:
-        raise TypeError(f"a {trained.task.model.kind} has no attention")
+        raise TypeError(f"a {trained.task.model.architecture} has no attention")
     encodings = {
-        by: locality(np.stack([similarity(one, by) for one in trained.encodings]), **options)
+        by: locality(np.stack([similarity(P, by) for P in trained.encodings]), **options)
         for by in ("cosine", "distance")
     }
     attention = attention_locality(trained.attention, **options)
-    return Measured(trained.error, 1e3 * trained.seconds, encodings, attention)
+    return Measurements(trained.error, 1e3 * trained.seconds, encodings, attention)
 
 
 def to_dataset(runs: Mapping[str, Trained]) -> xarray.Dataset:
-    """Return errors, losses, P and attention of runs of several kinds with the same seeds."""
+    """Return errors, losses, P and attention of models with the same seeds."""
     variables: dict[str, Any] = {}
-    for kind, run in runs.items():
-        variables[f"{kind}_error"] = ("seed", run.error)
-        variables[f"{kind}_losses"] = (("seed", "step"), run.losses)
-        variables[f"{kind}_encodings"] = (("seed", "patch", "width"), run.encodings)
-        axes = ("seed", "layer", f"{kind}_head", "patch", "key")
-        variables[f"{kind}_attention"] = (axes, run.attention)
+    for name, run in runs.items():
+        variables[f"{name}_error"] = ("seed", run.error)
+        variables[f"{name}_losses"] = (("seed", "step"), run.losses)
+        variables[f"{name}_encodings"] = (("seed", "patch", "width"), run.encodings)
+        axes = ("seed", "layer", f"{name}_head", "patch", "key")
+        variables[f"{name}_attention"] = (axes, run.attention)
     seeds = next(iter(runs.values())).seeds
     return xarray.Dataset(variables, coords={"seed": list(seeds)})

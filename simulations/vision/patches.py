@@ -1,4 +1,4 @@
-"""Images as patches, row by row, and permutations of the patches."""
+"""Divide images into patches, row by row, and permute the patches."""
 
 from typing import Any
 
@@ -11,19 +11,22 @@ def fold(patches: Any, grid: tuple[int, int], patch: int) -> Any:
     """Return the images (N, height, width, channels) of patches (N, D, pixels)."""
     rows, columns = grid
     tiles = patches.reshape(-1, rows, columns, patch, patch, patches.shape[-1] // patch**2)
-    moved = tiles.transpose(0, 1, 3, 2, 4, 5)
-    return moved.reshape(-1, rows * patch, columns * patch, tiles.shape[-1])
+    return tiles.transpose(0, 1, 3, 2, 4, 5).reshape(
+        -1, rows * patch, columns * patch, tiles.shape[-1]
+    )
 
 
 def unfold(images: Any, patch: int) -> Any:
     """Return the patches (N, D, patch * patch * channels) of images (N, height, width, channels).
 
-    NumPy or JAX; the sides of the images are multiples of ``patch``.
+    The images are NumPy or JAX arrays; their sides are multiples of ``patch``.
     """
     count, height, width, channels = images.shape
-    tiles = images.reshape(count, height // patch, patch, width // patch, patch, channels)
-    moved = tiles.transpose(0, 1, 3, 2, 4, 5)
-    return moved.reshape(count, (height // patch) * (width // patch), patch * patch * channels)
+    rows, columns = height // patch, width // patch
+    tiles = images.reshape(count, rows, patch, columns, patch, channels)
+    return tiles.transpose(0, 1, 3, 2, 4, 5).reshape(
+        count, rows * columns, patch * patch * channels
+    )
 
 
 def grid_of(shape: tuple[int, ...], patch: int) -> tuple[int, int]:
@@ -32,7 +35,7 @@ def grid_of(shape: tuple[int, ...], patch: int) -> tuple[int, int]:
     Raises
     ------
     ParameterError
-        If the side of a patch does not divide both sides of the images.
+        If the side length of a patch does not divide both sides of the images.
     """
     height, width = shape[1:3]
     require(
@@ -44,11 +47,11 @@ def grid_of(shape: tuple[int, ...], patch: int) -> tuple[int, int]:
     return height // patch, width // patch
 
 
-def shuffled(grid: tuple[int, int], rng: np.random.Generator, cell: int = 1) -> np.ndarray:
-    r"""Return a permutation of the patches that moves cells of ``cell x cell`` of them as wholes.
+def cell_permutation(grid: tuple[int, int], rng: np.random.Generator, cell: int = 1) -> np.ndarray:
+    """Return a random permutation that moves whole cells of ``cell x cell`` patches.
 
-    Entry i is the patch that comes to place i (D,): with patches of s pixels and cells of one
-    patch, the grid shuffle pi_s of Section 6.
+    Entry i is the patch shown at position i (D,). With patches of s pixels and cells of one patch,
+    this is the grid shuffle pi_s of Section 6.
 
     Raises
     ------
@@ -62,16 +65,15 @@ def shuffled(grid: tuple[int, int], rng: np.random.Generator, cell: int = 1) -> 
         cell,
         f"a divisor of both sides of the grid, {rows} and {columns}",
     )
-    places = np.arange(rows * columns).reshape(rows // cell, cell, columns // cell, cell)
-    blocks = places.transpose(0, 2, 1, 3).reshape(-1, cell, cell)
-    moved = blocks[rng.permutation(len(blocks))]
-    whole = moved.reshape(rows // cell, columns // cell, cell, cell).transpose(0, 2, 1, 3)
-    return whole.reshape(-1)
+    indices = np.arange(rows * columns).reshape(1, rows, columns, 1)
+    cells = unfold(indices, cell)[0]
+    permuted = cells[rng.permutation(len(cells))]
+    return np.asarray(fold(permuted[None], (rows // cell, columns // cell), cell).ravel())
 
 
-def restored(array: np.ndarray, order: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Return an array with its axes of shuffled patches back in the order of the image."""
-    back = np.argsort(order)
+def inverse_permuted(array: np.ndarray, order: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Return an array whose axes of permuted patches are in the order of the image again."""
+    inverse = np.argsort(order)
     for axis in axes:
-        array = np.take(array, back, axis=axis)
+        array = np.take(array, inverse, axis=axis)
     return array

@@ -1,24 +1,24 @@
-"""Positional encodings of a pre-trained ViT, from its file of weights, without its library.
+"""Positional encodings of a pre-trained ViT, read from its file of weights.
 
-Files are of the safetensors format, which holds numbers and no program; the models those of timm
-and of Hugging Face transformers whose table of encodings is learned. How local is it? ::
+The file has the safetensors format, which contains numbers and no program; the model is one of timm
+or of Hugging Face transformers with a learned table of encodings. Measure its locality with ::
 
     P = position_table("model.safetensors")             # (196, 768) of a ViT-B/16
     encoding_locality(P, "distance").precision
 
-And where does the model look? Attention comes from the model itself, with its class token; of
-transformers (``attn_implementation="eager"``)::
+The attention comes from the model itself, with its class token; in transformers
+(``attn_implementation="eager"``) ::
 
-    told = model(pixels, output_attentions=True).attentions
-    maps = np.stack([one.detach().numpy() for one in told])  # (layers, images, heads, 197, 197)
-    attention_locality(without_class_token(maps.mean(axis=1))).lift  # layer by layer, head by head
+    outputs = model(pixels, output_attentions=True).attentions
+    # (layers, images, heads, 197, 197)
+    maps = np.stack([layer.detach().numpy() for layer in outputs])
+    attention_locality(without_class_token(maps.mean(axis=1))).lift  # per layer and head
 
-All but `position_table` is in `dynamics.locality`.
+The measures are in `dynamics.locality`.
 """
 
 import json
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,13 +27,13 @@ import numpy as np
 from dynamics.core.errors import ParameterError
 from dynamics.core.files import FileError, explain
 
-#: How the table of encodings is called, at the end of its name: timm, transformers.
+#: Names of the table of encodings in timm and transformers, after the last dot.
 TABLES = ("pos_embed", "position_embeddings")
 
-#: A header is a few hundred bytes a tensor.
-_LONGEST_HEADER = 2**24
+#: Largest number of bytes of a header; a tensor takes a few hundred.
+_LARGEST_HEADER = 2**24
 
-_TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2"}
 
 
 def position_table(
@@ -44,17 +44,17 @@ def position_table(
     Parameters
     ----------
     path
-        A file of weights in the safetensors format.
+        File of weights in the safetensors format.
     name
-        Of the table in it; without it, the one table whose name ends as in ``TABLES``.
+        Name of the table; default: the only one whose name ends as in ``TABLES``.
     tokens
-        Rows at the beginning that are no patches (class token, registers); without it, what is left
-        beyond the largest square, as of a 14 x 14 grid with a class token.
+        Number of rows before the patches (class token, registers); default: the rows beyond the
+        largest square, such as 1 for a 14 x 14 grid with a class token.
 
     Raises
     ------
     ParameterError
-        If there is no such table, or more than one, or no grid is left.
+        If there is no such table, or more than one, or its rows are no grid.
     dynamics.core.files.FileError
         If the file cannot be read.
     """
@@ -62,7 +62,8 @@ def position_table(
     try:
         with open(path, "rb") as file:
             header = _header(path, file)
-            name = _chosen(header) if name is None else name
+            if name is None:
+                name = _only_table(list(header))
             if name not in header:
                 raise ParameterError(f"name = {name} is not allowed: {path.name} has no such table")
             table = _tensor(path, file, header[name])
@@ -74,65 +75,63 @@ def position_table(
         raise ParameterError(
             f"{name} of shape {table.shape} is not allowed: it must be (1, D + tokens, d), finite"
         )
-    return table[_first_patch(len(table), tokens) :]
-
-
-def _first_patch(rows: int, tokens: int | None) -> int:
-    """Return how many rows of a table are no patches."""
+    rows = len(table)
     first = rows - math.isqrt(rows) ** 2 if tokens is None else tokens
     if not (isinstance(first, int) and 0 <= first < rows and (tokens is not None or first <= 16)):
         raise ParameterError(
-            f"tokens = {tokens} is not allowed: it must tell how many of {rows} rows are no patches"
+            f"tokens = {tokens} is not allowed: it must be the number of the {rows} rows that are "
+            "no patches"
         )
-    return first
+    return table[first:]
 
 
-def _chosen(names: Iterable[str]) -> str:
-    """Return the one name that is of a table of encodings."""
-    found = [name for name in names if name.rpartition(".")[2] in TABLES]
-    if len(found) != 1:
-        told = " and ".join(found) or "none"
+def _only_table(names: list[str]) -> str:
+    """Return the only name of a table of encodings, or raise ParameterError."""
+    tables = [name for name in names if name.rpartition(".")[2] in TABLES]
+    if len(tables) != 1:
         raise ParameterError(
-            f"name is missing: of tables called {' or '.join(TABLES)} there is {told}"
+            f"name is missing: of tables called {' or '.join(TABLES)} there is "
+            f"{' and '.join(tables) or 'none'}"
         )
-    return found[0]
+    return tables[0]
 
 
 def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
-    """Return what a file says of its tensors, and leave it where they begin."""
+    """Return the description of each tensor; the file is then read up to the first one."""
     size = int.from_bytes(file.read(8), "little")
-    if not 2 <= size <= _LONGEST_HEADER:
+    if not 2 <= size <= _LARGEST_HEADER:
         raise FileError(f"cannot read {path}: it does not begin like a file of safetensors")
     try:
         header = json.loads(file.read(size))
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
-        raise FileError(f"cannot read {path}: its header is damaged")
+        raise _damaged(path)
     header.pop("__metadata__", None)
     return header
 
 
-def _tensor(path: Path, file: IO[bytes], told: Any) -> np.ndarray:
-    """Return a tensor from behind the header, of exactly the bytes that its shape needs."""
+def _tensor(path: Path, file: IO[bytes], described: Any) -> np.ndarray:
+    """Return a tensor after checking its description against the bytes of the file."""
     try:
-        kind, shape = told["dtype"], tuple(map(int, told["shape"]))
-        first, last = map(int, told["data_offsets"])
+        dtype, shape = described["dtype"], tuple(map(int, described["shape"]))
+        first, last = map(int, described["data_offsets"])
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise FileError(f"cannot read {path}: its header is damaged") from None
-    if kind not in (*_TYPES, "BF16"):
-        raise FileError(f"cannot read {path}: numbers of type {kind!s:.20} are not known here")
-    each = 2 if kind == "BF16" else np.dtype(_TYPES[kind]).itemsize
-    size = math.prod(shape) * each
+        raise _damaged(path) from None
+    if dtype not in _DTYPES:
+        raise FileError(f"cannot read {path}: numbers of type {dtype!s:.20} are not supported")
+    size = math.prod(shape) * np.dtype(_DTYPES[dtype]).itemsize
     if min(shape, default=0) < 1 or first < 0 or last - first != size:
-        raise FileError(f"cannot read {path}: its header is damaged")
-    start = file.tell() + first
-    file.seek(0, 2)
-    if start + size > file.tell():
+        raise _damaged(path)
+    begin = file.tell() + first
+    if begin + size > file.seek(0, 2):
         raise FileError(f"cannot read {path}: it is cut short")
-    file.seek(start)
-    content = file.read(size)
-    if kind == "BF16":  # the upper half of a float32
-        wide = np.frombuffer(content, "<u2").astype(np.uint32) << 16
-        return wide.view(np.float32).astype(float).reshape(shape)
-    return np.frombuffer(content, _TYPES[kind]).astype(float).reshape(shape)
+    file.seek(begin)
+    numbers = np.frombuffer(file.read(size), _DTYPES[dtype])
+    if dtype == "BF16":  # the upper half of a float32
+        numbers = (numbers.astype(np.uint32) << 16).view(np.float32)
+    return numbers.astype(float).reshape(shape)
+
+
+def _damaged(path: Path) -> FileError:
+    return FileError(f"cannot read {path}: its header is damaged")

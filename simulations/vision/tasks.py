@@ -1,4 +1,4 @@
-"""What a model learns from images: to tell classes, or patches that are masked."""
+"""Tasks on images: classify them, or predict masked patches."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,21 +14,22 @@ from simulations.vision.patches import unfold
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is trained.
+    """Numerical settings of a training run.
 
     Attributes
     ----------
     steps, batch
-        Steps, and images a step: every image once an epoch, in random order.
+        Number of steps and batch size; every image occurs once per epoch, in random order.
     rate, decay
-        AdamW (.9, .99): highest learning rate, reached after a tenth of the steps, then a cosine
-        to 0; weight decay of the matrices, not of P. Gradients are clipped at norm 1.
+        Peak learning rate and weight decay of AdamW (.9, .99) with gradients clipped at norm 1. The
+        rate rises over a tenth of the steps, then falls to 0 as a cosine; matrices decay, P does
+        not.
     shift
-        Images are shifted by up to so many pixels each way, the border repeated.
+        Largest random shift of an image in pixels, in each direction; its border is repeated.
     noise
         Standard deviation of Gaussian noise on every pixel.
     masked
-        Share of the patches that are masked, where no classes are told.
+        Share of masked patches; unused in classification.
     """
 
     steps: int = 400
@@ -51,7 +52,7 @@ class Settings:
 
 
 class Task(NamedTuple):
-    """A model, what it is built for, the grid of its patches, and how it is trained."""
+    """A model, the sizes of its data, the grid of patches (rows, columns), and its training."""
 
     model: Model
     shape: Shape
@@ -60,7 +61,7 @@ class Task(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Patches (B, D, pixels) in the order shown, labels (B,), and which are masked (B, D)."""
+    """Patches (B, D, pixels), labels (B,), and the mask (B, D) or ``None``."""
 
     patches: Any
     labels: Any
@@ -76,10 +77,23 @@ def batch(
     *,
     augment: bool,
 ) -> Batch:
-    """Return images (B, height, width, channels) as patches in an order (D,) or (B, D).
+    """Return images as patches in a given order.
 
-    Shifts come before the permutation, and masks are drawn in the order of the image: another
-    order shows the same patches, masked alike, elsewhere.
+    Shifts precede the permutation, and masks are sampled in the order of the image. Another order
+    therefore permutes the same patches with the same masks.
+
+    Parameters
+    ----------
+    task
+        Task of the model.
+    images, labels
+        Images (B, height, width, channels) and their labels (B,).
+    order
+        Patch shown at each position: (D,), or (B, D) with an order per image.
+    rng
+        Generator of shifts, noise and masks.
+    augment
+        Whether to apply the shifts and the noise of the settings.
     """
     settings = task.settings
     if augment and settings.shift:
@@ -98,36 +112,51 @@ def batch(
 
 def loss(task: Task, tree: Tree, shown: Batch) -> jax.Array:
     """Return the cross entropy of the labels, or the squared error on masked pixels."""
-    said, _ = apply(task.model, tree, shown.patches, task.grid, shown.masked)
+    output, _ = apply(task.model, tree, shown.patches, task.grid, shown.masked)
     if shown.masked is not None:
-        return squared_error(said, shown).mean()
-    logs = jax.nn.log_softmax(said)
+        return squared_error(output, shown).mean()
+    logs = jax.nn.log_softmax(output)
     return -jnp.take_along_axis(logs, shown.labels[:, None], axis=1).mean()
 
 
-def squared_error(said: Any, shown: Batch) -> Any:
+def squared_error(output: Any, shown: Batch) -> Any:
     """Return the mean squared error on the masked patches of each image (B,)."""
-    each = ((said - shown.patches) ** 2).mean(axis=-1)
-    return (each * shown.masked).sum(axis=1) / shown.masked.sum(axis=1)
+    errors = ((output - shown.patches) ** 2).mean(axis=-1)
+    return (errors * shown.masked).sum(axis=1) / shown.masked.sum(axis=1)
 
 
 def score(task: Task, tree: Tree, shown: Batch, weights: Any) -> tuple[jax.Array, jax.Array | None]:
-    """Return the error of each image (B,), and the sum of its attention with weights (B,).
+    """Return the error of each image and a weighted sum of the attention.
 
-    The error is 0 or 1 for classes, the squared error on masked pixels otherwise; the attention is
-    (depth, heads, D, D).
+    Parameters
+    ----------
+    task, tree, shown
+        Task, parameters of its model and a batch.
+    weights
+        Weight of each image in the sum (B,).
+
+    Returns
+    -------
+    errors
+        1 for a wrong class and 0 otherwise, or the squared error on masked pixels (B,).
+    attention
+        Sum over the images (depth, heads, D, D); ``None`` for the CNN.
     """
-    said, maps = apply(task.model, tree, shown.patches, task.grid, shown.masked)
-    if maps is not None:
-        each = maps.ndim == 5
-        maps = jnp.einsum("b,lb...->l...", weights, maps) if each else weights.sum() * maps
+    output, attention = apply(task.model, tree, shown.patches, task.grid, shown.masked)
+    if attention is not None:
+        per_image = attention.ndim == 5
+        attention = (
+            jnp.einsum("b,lb...->l...", weights, attention)
+            if per_image
+            else weights.sum() * attention
+        )
     if shown.masked is not None:
-        return squared_error(said, shown), maps
-    return (said.argmax(axis=1) != shown.labels).astype(jnp.float32), maps
+        return squared_error(output, shown), attention
+    return (output.argmax(axis=1) != shown.labels).astype(jnp.float32), attention
 
 
 def _shifted(images: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return images moved by up to ``most`` pixels each way; the border is repeated."""
+    """Return images moved by up to ``most`` pixels in each direction; the border is repeated."""
     count, height, width, _ = images.shape
     by = rng.integers(-most, most + 1, (2, count, 1))
     rows = np.clip(np.arange(height) + by[0], 0, height - 1)
@@ -136,7 +165,7 @@ def _shifted(images: np.ndarray, most: int, rng: np.random.Generator) -> np.ndar
 
 
 def _masks(size: tuple[int, ...], share: float, rng: np.random.Generator) -> np.ndarray:
-    """Return which patches are masked (B, D): the same number, at random, in every image."""
-    drawn = rng.random(size)
-    hidden = min(max(round(share * size[1]), 1), size[1] - 1)
-    return drawn < np.partition(drawn, hidden, axis=1)[:, hidden : hidden + 1]
+    """Return random masks (B, D) with the same number of masked patches in every image."""
+    uniform = rng.random(size)
+    count = min(max(round(share * size[1]), 1), size[1] - 1)
+    return uniform < np.partition(uniform, count, axis=1)[:, count : count + 1]

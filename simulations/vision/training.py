@@ -1,4 +1,4 @@
-"""Training of seeds side by side, with checkpoints, and what is read off a trained model."""
+"""Train models with AdamW, once per seed, and evaluate them."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +20,9 @@ from simulations.vision.patches import grid_of
 from simulations.vision.tasks import Batch, Settings, Task, batch, loss, score
 
 _CHECKPOINT_SECONDS = 30.0
-_SHOWN = 256
-_HELD_OUT_SEED = 20220
+#: Images that are evaluated at once.
+_EVALUATED = 256
+_EVALUATION_SEED = 20220
 
 #: JAX 0.8 moved and renamed it.
 _double_precision: Any = (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64
@@ -29,27 +30,27 @@ _double_precision: Any = (jax if hasattr(jax, "enable_x64") else jax.experimenta
 
 @dataclass(frozen=True)
 class Trained:
-    """Models trained side by side, one a seed.
+    """Trained models, one per seed.
 
     Attributes
     ----------
     task
-        Model, shapes and settings.
+        Model, sizes and settings.
     seeds, orders
-        Of each model: its seed, and the order of its patches (seeds, D), or (seeds, N, D) where
-        every image has its own.
+        Seed of each model, and the order of its patches: (seeds, D), or (seeds, N, D) with an order
+        per image.
     parameters
         Tree of arrays with a leading axis of seeds.
     losses
         Training loss at every step (seeds, steps).
     error
-        Share of wrong labels or squared error on masked pixels of the test images (seeds,); the
+        Share of wrong labels, or squared error on masked pixels, of the tested images (seeds,). The
         masks are the same in every run.
     attention
-        Attention of every seed, mean over the test images, (seeds, depth, heads, D, D), in the
-        order shown; ``None`` of the CNN.
+        Mean attention over the tested images (seeds, depth, heads, D, D), in the order shown;
+        ``None`` for the CNN.
     seconds
-        Processor time of a step of one seed without compiling.
+        Processor time of a step of one seed, without compilation.
     """
 
     task: Task
@@ -68,10 +69,10 @@ class Trained:
 
 
 class State(NamedTuple):
-    """All parameters in one vector, and what Adam keeps of them."""
+    """All parameters in one vector, and the moments of Adam."""
 
     parameters: np.ndarray
-    kept: Moments
+    moments: Moments
 
 
 def train(
@@ -85,60 +86,70 @@ def train(
     progress: Callable[[float], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Trained:
-    """Train a model on the images of a set, once a seed, and test it.
+    """Train a model once per seed, and evaluate it.
 
     Parameters
     ----------
     images
-        Images; they are classified, or masked where the set has no classes.
+        Data set; its images are classified, or masked if it has no classes.
     model, settings
-        What is trained and how.
+        Model and numerical settings.
     seeds
-        Seeds of parameters, order of the images, masks and augmentation, one a model.
+        Seeds of parameters, order of the images, masks and augmentation.
     orders
-        Which patch is shown where, (seeds, D), or (seeds, N, D) for each of the N training images
-        in turn; default: the order of the image.
+        Patch shown at each position, (seeds, D), or (seeds, N, D) with an order for each of the N
+        training images; default: the order of the image.
     tested
-        ``"test"``, or ``"validation"`` while settings are chosen.
+        Part of the data set that is evaluated: ``"test"``, or ``"validation"`` to choose settings.
     progress
-        Is told the fraction done.
+        Function that receives the fraction done.
     checkpoint
-        File that an interrupted run goes on from; removed at the end.
+        File from which an interrupted run continues; removed at the end.
 
     Raises
     ------
     ParameterError
-        If the patch does not divide the images, there are fewer than a batch, or a checkpoint is
-        damaged or of another run.
+        If the batch is larger than the data set, a patch does not divide the images, or the
+        checkpoint is damaged or of another run.
     RuntimeError
         If the loss is no longer finite.
     """
     task = task_of(images, model, settings)
-    count = len(images.train.labels)
+    count = len(images.train)
     require(
         settings.batch <= count, "batch", settings.batch, f"at most {count}, the images there are"
     )
     if orders is None:
         orders = np.broadcast_to(np.arange(task.shape.D), (len(seeds), task.shape.D))
-    run = _Run(task, images.train, tuple(seeds), np.asarray(orders), np.float32)
-    described = (repr(task), State._fields, run.seeds)
-    mark = fingerprint(described, run.orders, run.pixels, run.labels)
-    file = None if checkpoint is None else Checkpoint(checkpoint, mark, _CHECKPOINT_SECONDS)
-    begun = [start(task, seed) for seed in seeds]
-    trees, losses, seconds = run.to_the_end(begun, file, progress or (lambda fraction: None))
-    images_tested = getattr(images, tested)
-    found = [evaluate(task, tree, order, images_tested) for tree, order in zip(trees, run.orders)]
-    looked = [attention for _, attention in found if attention is not None]
-    maps = np.stack(looked) if looked else None
+    runs = _Runs(task, images.train, tuple(seeds), np.asarray(orders))
+    file = None
+    if checkpoint is not None:
+        described = (repr(task), State._fields, runs.seeds)
+        mark = fingerprint(described, runs.orders, images.train.pixels, images.train.labels)
+        file = Checkpoint(checkpoint, mark, _CHECKPOINT_SECONDS)
+    trees, losses, seconds = runs.train([start(task, seed) for seed in seeds], file, progress)
+    errors, attention = zip(
+        *(
+            evaluate(task, tree, order, getattr(images, tested))
+            for tree, order in zip(trees, runs.orders)
+        )
+    )
     if file is not None:
         file.path.unlink(missing_ok=True)
-    error = np.array([error for error, _ in found])
-    tree = jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
-    return Trained(task, run.seeds, run.orders, tree, losses, error, maps, seconds)
+    return Trained(
+        task,
+        runs.seeds,
+        runs.orders,
+        jax.tree.map(lambda *leaves: np.stack(leaves), *trees),
+        losses,
+        np.array(errors),
+        None if attention[0] is None else np.stack(attention),
+        seconds,
+    )
 
 
 def task_of(images: ImageSet, model: Model, settings: Settings) -> Task:
-    """Return the task of a model on the images of a set."""
+    """Return the task of a model on a data set."""
     pixels = images.train.pixels
     rows, columns = grid_of(pixels.shape, model.patch)
     shape = Shape(rows * columns, model.patch**2 * pixels.shape[3], images.classes)
@@ -147,87 +158,77 @@ def task_of(images: ImageSet, model: Model, settings: Settings) -> Task:
 
 def rates(settings: Settings) -> np.ndarray:
     """Return the learning rate of every step (steps,)."""
-    step = np.arange(settings.steps)
-    warm = max(settings.steps // 10, 1)
-    after = np.clip((step - warm) / max(settings.steps - warm, 1), 0.0, 1.0)
-    return settings.rate * np.minimum((step + 1) / warm, 1.0) * 0.5 * (1.0 + np.cos(np.pi * after))
+    number = np.arange(settings.steps)
+    warm_up = max(settings.steps // 10, 1)
+    fraction = np.clip((number - warm_up) / max(settings.steps - warm_up, 1), 0.0, 1.0)
+    rise = np.minimum((number + 1) / warm_up, 1.0)
+    return settings.rate * rise * 0.5 * (1.0 + np.cos(np.pi * fraction))
 
 
 def batches(seed: int, count: int, settings: Settings) -> np.ndarray:
-    """Return the images of every step (steps, batch): every image once an epoch."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    each = count // settings.batch
-    epochs = -(-settings.steps // each)
-    drawn = [rng.permutation(count)[: each * settings.batch] for _ in range(epochs)]
-    return np.concatenate(drawn).reshape(-1, settings.batch)[: settings.steps].astype(np.int32)
+    """Return the indices of the images of every step (steps, batch): each once per epoch."""
+    rng = _rng(seed, 1)
+    per_epoch = count // settings.batch
+    epochs = -(-settings.steps // per_epoch)
+    sampled = [rng.permutation(count)[: per_epoch * settings.batch] for _ in range(epochs)]
+    return np.concatenate(sampled).reshape(-1, settings.batch)[: settings.steps].astype(np.int32)
 
 
 def start(task: Task, seed: int) -> Tree:
-    """Return the parameters that a seed begins with, in double precision."""
+    """Return the initial parameters of a seed, in double precision."""
     return initial(task.model, task.shape, _rng(seed, 0))
 
 
-def step(task: Task, state: State, gradient: np.ndarray, rate: Any, done: int) -> State:
-    """Take a step of AdamW, the step after ``done`` of them, down a gradient that is clipped."""
-    direction, kept = adam(clipped(gradient, 1.0), state.kept, done, (0.9, 0.99))
-    decay = task.settings.decay * decayed(task) * state.parameters
-    return State(state.parameters - rate * (direction + decay), kept)
+def step(task: Task, state: State, gradient: np.ndarray, rate: Any, steps_done: int) -> State:
+    """Return the state after a step of AdamW along the clipped gradient."""
+    direction, moments = adam(clipped(gradient, 1.0), state.moments, steps_done, (0.9, 0.99))
+    decay = task.settings.decay * _decays(task) * state.parameters
+    return State(state.parameters - rate * (direction + decay), moments)
 
 
 @lru_cache(maxsize=16)
-def decayed(task: Task) -> np.ndarray:
-    """Return which parameters decay, 0 or 1 for each: those of matrices, P left out."""
-
-    def told(name: str, branch: Any) -> Any:
-        matrix = name not in ("P", "mask")
-        return jax.tree.map(
-            lambda leaf: np.full(leaf.shape, matrix and leaf.ndim == 2, np.float32), branch
+def _decays(task: Task) -> np.ndarray:
+    """Return 1 for each parameter that decays, an entry of a matrix other than P, and 0 else."""
+    tree = {
+        name: jax.tree.map(
+            lambda leaf, name=name: np.full(
+                leaf.shape, name not in ("P", "mask") and leaf.ndim == 2, np.float32
+            ),
+            branch,
         )
+        for name, branch in start(task, 0).items()
+    }
+    return flatten(tree)
 
-    return joined({name: told(name, branch) for name, branch in start(task, 0).items()})
 
-
-def joined(tree: Tree) -> np.ndarray:
-    """Return all numbers of a tree in one vector."""
+def flatten(tree: Tree) -> np.ndarray:
+    """Return all numbers of a tree as one vector."""
     return np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(tree)])
 
 
-def parted(vector: np.ndarray, like: Tree) -> Tree:
-    """Return the tree with the shapes of another whose numbers are in a vector."""
+def unflatten(vector: np.ndarray, like: Tree) -> Tree:
+    """Return a tree with the numbers of a vector and the shapes of another tree."""
     leaves, structure = jax.tree.flatten(like)
-    ends = np.cumsum([leaf.size for leaf in leaves])
-    parts = np.split(vector, ends[:-1])
+    parts = np.split(vector, np.cumsum([leaf.size for leaf in leaves])[:-1])
     return jax.tree.unflatten(
         structure, [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves)]
     )
 
 
 def _compiled(task: Task) -> tuple[Any, Any]:
-    """Return loss with gradient and score of one seed, compiled; settings do not matter to them."""
+    """Return the compiled functions of a task; they do not depend on its settings."""
     return _compiled_once(task._replace(settings=Settings()))
 
 
 @lru_cache(maxsize=16)
 def _compiled_once(task: Task) -> tuple[Any, Any]:
-    """Return loss with gradient, and score, of one seed, compiled.
+    """Return loss with gradient, and score, compiled for one seed.
 
-    Seeds take their steps in turn: on a CPU that is quicker than one step mapped over seeds (1.4
-    times at three seeds, 4 times for the CNN). The step itself is not compiled: with the optimizer
-    in it, which is nothing to NumPy, compiling takes nearly twice as long.
+    On a CPU, a step per seed is faster than one step mapped over seeds (1.4 times at three seeds, 4
+    times for the CNN). The optimizer is not compiled: it takes little time in NumPy, and compiling
+    it too takes nearly twice as long.
     """
     return jax.jit(jax.value_and_grad(partial(loss, task))), jax.jit(partial(score, task))
-
-
-def trajectory(
-    task: Task, images: Images, begun: Tree, seed: int, order: np.ndarray
-) -> tuple[Tree, np.ndarray]:
-    """Return the parameters at the end and the losses (steps,) of one run in double precision.
-
-    To be called where JAX has double precision enabled.
-    """
-    run = _Run(task, images, (seed,), order[None], np.float64)
-    trees, losses, _ = run.to_the_end([begun], None, lambda fraction: None)
-    return trees[0], losses[0]
 
 
 def permutation_deviation(
@@ -262,111 +263,145 @@ def permutation_deviation(
     task = task_of(images, model, settings)
     with _double_precision(True):
         first = start(task, seed)
-        tree, losses = trajectory(task, images.train, first, seed, np.arange(task.shape.D))
-        other = first | {"P": first["P"][order] if permute_encodings else first["P"]}
-        permuted, permuted_losses = trajectory(task, images.train, other, seed, order)
-    difference = abs(tree["P"][order] - permuted["P"])
+        second = first | {"P": first["P"][order] if permute_encodings else first["P"]}
+        ends = []
+        for tree, shown in ((first, np.arange(task.shape.D)), (second, order)):
+            run = _Runs(task, images.train, (seed,), shown[None], np.float64)
+            trees, losses, _ = run.train([tree])
+            ends.append((trees[0]["P"], losses[0]))
+    (P, losses), (permuted_P, permuted_losses) = ends
+    difference = abs(P[order] - permuted_P)
     return float(abs(losses - permuted_losses).max()), float(difference.max())
 
 
-def _rng(seed: int, purpose: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose,)))
+def _rng(seed: int, *key: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-class _Run:
-    """Seeds trained side by side: where they begin, and what each step is shown."""
+class _Runs:
+    """Runs of a task on training images, one per seed, with an order of the patches each."""
 
     def __init__(
-        self, task: Task, images: Images, seeds: tuple[int, ...], orders: np.ndarray, dtype: Any
+        self,
+        task: Task,
+        images: Images,
+        seeds: tuple[int, ...],
+        orders: np.ndarray,
+        dtype: Any = np.float32,
     ) -> None:
         self.task, self.seeds, self.orders, self.dtype = task, seeds, orders, dtype
         self.pixels, self.labels = images.pixels.astype(dtype), images.labels
-        count = len(images.labels)
-        self.chosen = [batches(seed, count, task.settings) for seed in seeds]
+        self.chosen = [batches(seed, len(images), task.settings) for seed in seeds]
         self.rates = rates(task.settings).astype(dtype)
 
-    def shown(self, place: int, number: int) -> Batch:
-        """Return what a seed is shown at a step, which does not depend on the steps before it."""
-        seed, order, own = self.seeds[place], self.orders[place], self.chosen[place][number]
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number)))
+    def batch(self, index: int, number: int) -> Batch:
+        """Return the batch of a run at a step; it does not depend on the steps before."""
+        order, chosen = self.orders[index], self.chosen[index][number]
         if order.ndim == 2:
-            order = order[own]
-        return batch(self.task, self.pixels[own], self.labels[own], order, rng, augment=True)
+            order = order[chosen]
+        rng = _rng(self.seeds[index], 2, number)
+        return batch(self.task, self.pixels[chosen], self.labels[chosen], order, rng, augment=True)
 
-    def to_the_end(
-        self, begun: Sequence[Tree], file: Checkpoint | None, progress: Callable[[float], None]
+    def train(
+        self,
+        trees: Sequence[Tree],
+        file: Checkpoint | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> tuple[list[Tree], np.ndarray, float]:
-        """Return the parameters at the end, the losses, and the processor time of a step."""
-        vectors = [joined(tree).astype(self.dtype) for tree in begun]
+        """Train from initial parameters, one tree per run.
+
+        Returns
+        -------
+        tuple
+            Parameters at the end, losses (seeds, steps), and processor time of a step.
+        """
+        vectors = [flatten(tree).astype(self.dtype) for tree in trees]
         states = [State(vector, initial_moments(vector)) for vector in vectors]
-        total = self.task.settings.steps
-        losses, done = np.zeros((len(self.seeds), total)), 0
+        steps = self.task.settings.steps
+        losses, done = np.zeros((len(self.seeds), steps)), 0
         if file is not None and (stored := file.read()) is not None:
             losses, done = stored["losses"], int(stored["done"])
             leaves = [stored[f"leaf {n}"] for n in range(len(jax.tree.leaves(states)))]
             states = jax.tree.unflatten(jax.tree.structure(states), leaves)
-        spent = []
-        for number in range(done, total):
+        seconds = []
+        for number in range(done, steps):
             clock = time.process_time()
-            for place, state in enumerate(states):
-                states[place], losses[place, number] = self.advanced(state, begun[0], place, number)
-            spent.append(time.process_time() - clock)
+            for index, state in enumerate(states):
+                states[index], losses[index, number] = self._step(state, trees[0], index, number)
+            seconds.append(time.process_time() - clock)
             if not np.isfinite(losses[:, number]).all():
                 raise RuntimeError(f"the loss is no longer finite at step {number}")
-            progress((number + 1) / total)
+            if progress is not None:
+                progress((number + 1) / steps)
             if file is not None and file.is_due():
                 arrays: dict[str, Any] = {"losses": losses, "done": number + 1}
-                arrays |= {f"leaf {n}": leaf for n, leaf in enumerate(jax.tree.leaves(states))}
-                file.write(arrays)
-        seconds = float(np.median(spent or [0.0])) / len(self.seeds)
-        return [parted(state.parameters, begun[0]) for state in states], losses, seconds
+                file.write(
+                    arrays | {f"leaf {n}": leaf for n, leaf in enumerate(jax.tree.leaves(states))}
+                )
+        median = float(np.median(seconds or [0.0])) / len(self.seeds)
+        return [unflatten(state.parameters, trees[0]) for state in states], losses, median
 
-    def advanced(self, state: State, like: Tree, place: int, number: int) -> tuple[State, float]:
-        """Return the state of a seed after a step, and the loss before it."""
-        differentiated = _compiled(self.task)[0]
-        value, gradient = differentiated(parted(state.parameters, like), self.shown(place, number))
-        with np.errstate(over="ignore", invalid="ignore"):  # the loss will tell
-            after = step(self.task, state, joined(gradient), self.rates[number], number)
+    def _step(self, state: State, like: Tree, index: int, number: int) -> tuple[State, float]:
+        """Return the state of a run after a step, and the loss before it."""
+        tree = unflatten(state.parameters, like)
+        value, gradient = _compiled(self.task)[0](tree, self.batch(index, number))
+        with np.errstate(over="ignore", invalid="ignore"):  # the next loss is not finite then
+            after = step(self.task, state, flatten(gradient), self.rates[number], number)
         return after, float(value)
 
 
 def evaluate(
     task: Task, tree: Tree, order: np.ndarray, images: Images
 ) -> tuple[float, np.ndarray | None]:
-    """Return the mean error of a model on images, and its mean attention (depth, heads, D, D).
+    """Return the mean error of a model on images, and its mean attention.
 
-    ``order`` is (D,), or (N, D) where every training image had its own; then so has every image
-    here. The masks are the same in every call.
+    Parameters
+    ----------
+    task, tree
+        Task and parameters of the model.
+    order
+        Patch shown at each position (D,). If it is (N, D), with an order for each training image,
+        each image here has a random order.
+    images
+        Images that are evaluated; their masks are the same in every call.
+
+    Returns
+    -------
+    error
+        Mean error.
+    attention
+        Mean attention (depth, heads, D, D); ``None`` for the CNN.
     """
-    scored, total = _compiled(task)[1], len(images.labels)
-    error, maps = 0.0, None
-    for shown in held_out(task, images, order):
-        full = filled(shown, min(_SHOWN, total))
-        own = (np.arange(len(full.labels)) < len(shown.labels)).astype(np.float32)
-        each, attention = scored(tree, full, own)
-        error += float(np.asarray(each, dtype=float)[: len(shown.labels)].sum())
-        if attention is not None:
-            share = np.asarray(attention, dtype=float) / total
-            maps = share if maps is None else maps + share
-    return error / total, maps
+    compiled, total = _compiled(task)[1], len(images)
+    error, attention = 0.0, None
+    for shown in evaluation_batches(task, images, order):
+        count = len(shown.labels)
+        padded = _padded(shown, min(_EVALUATED, total))
+        weights = (np.arange(len(padded.labels)) < count).astype(np.float32)
+        errors, summed = compiled(tree, padded, weights)
+        error += float(np.asarray(errors, dtype=float)[:count].sum())
+        if summed is not None:
+            share = np.asarray(summed, dtype=float) / total
+            attention = share if attention is None else attention + share
+    return error / total, attention
 
 
-def filled(shown: Batch, size: int) -> Batch:
-    """Return a batch of this size, its first image repeated: what is compiled needs one size."""
-    lacking = size - len(shown.labels)
+def _padded(shown: Batch, size: int) -> Batch:
+    """Return a batch of the compiled size: its first image is repeated at the end."""
+    missing = size - len(shown.labels)
 
-    def repeated(array: np.ndarray) -> np.ndarray:
-        return np.concatenate([array, np.repeat(array[:1], lacking, axis=0)])
+    def padded(array: np.ndarray) -> np.ndarray:
+        return np.concatenate([array, np.repeat(array[:1], missing, axis=0)])
 
-    return jax.tree.map(repeated, shown) if lacking else shown
+    return jax.tree.map(padded, shown) if missing else shown
 
 
-def held_out(task: Task, images: Images, order: np.ndarray) -> Iterator[Batch]:
-    """Yield all images in order, masked alike in every call."""
-    for first in range(0, len(images.labels), _SHOWN):
-        own = slice(first, first + _SHOWN)
-        pixels, labels = images.pixels[own], images.labels[own]
-        rng = np.random.default_rng(np.random.SeedSequence(_HELD_OUT_SEED, spawn_key=(first,)))
+def evaluation_batches(task: Task, images: Images, order: np.ndarray) -> Iterator[Batch]:
+    """Yield all images in batches, with the same masks in every call; see :func:`evaluate`."""
+    for first in range(0, len(images), _EVALUATED):
+        part = slice(first, first + _EVALUATED)
+        pixels, labels = images.pixels[part], images.labels[part]
+        rng = _rng(_EVALUATION_SEED, first)
         orders = order
         if order.ndim == 2:
             orders = np.argsort(rng.random((len(labels), order.shape[1])), axis=1)

@@ -1,7 +1,7 @@
 """Choose learning rates on validation images: ``python -m simulations.vision.tuning [DATA ...]``.
 
-For each data set of Figures 5 to 7 and each type of model, at the steps of the full report, print
-the mean error of each rate on the validation part of runs with seeds that no claim uses.
+For each data set of Figures 5 to 7 and each model, with the steps of the full report, print the
+mean error of each rate on the validation part, over runs with seeds that no claim uses.
 :data:`simulations.vision.runs.RATES` contains the best rates. Digits with and without shifts share
 the rate with the least sum of both errors.
 """
@@ -23,42 +23,43 @@ from simulations.vision.runs import (
 )
 from simulations.vision.training import train
 
-#: Rates that are tried, a factor of two apart.
-TRIED = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
-#: Numbers of the runs on which they are tried.
+#: Candidate rates, a factor of two apart, and the seeds of their runs.
+RATES = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 SEEDS = (100, 101, 102)
 
 
 class Trial(NamedTuple):
-    """Errors on validation images (seeds,) of one type of model at one learning rate."""
+    """Errors on validation images (seeds,) of a model at one learning rate."""
 
     data: str
-    kind: str
+    architecture: str
     rate: float
     errors: np.ndarray
 
 
-def configurations() -> dict[str, tuple[TrainingConfig, ...]]:
-    """Return the configurations of the full report for each data set."""
-    result: dict[str, tuple[TrainingConfig, ...]] = dict(
-        configurations_of_comparison(Context(quick=False))
-    )
-    result["masked photographs"] += (photographs("cnn", STEPS_OF_CNN),)
-    return result
+def configurations() -> dict[tuple[str, str], TrainingConfig]:
+    """Return the configurations of the full report by data set and model."""
+    cnn = {("masked photographs", "CNN"): photographs("cnn", STEPS_OF_CNN)}
+    return configurations_of_comparison(Context(quick=False)) | cnn
 
 
 def tune(
-    data: Sequence[str] = (), rates: Sequence[float] = TRIED, seeds: Sequence[int] = SEEDS
+    data: Sequence[str] = (), rates: Sequence[float] = RATES, seeds: Sequence[int] = SEEDS
 ) -> Iterator[Trial]:
-    """Yield the errors at each rate on these data sets (default: all of the full report).
+    """Yield the errors at each rate.
 
-    The error of a run is infinite if its loss does not stay finite.
+    Parameters
+    ----------
+    data
+        Names of data sets; default: all of the full report.
+    rates, seeds
+        Candidate rates, and seeds of the runs. The error of a run is infinite if its loss does not
+        stay finite.
     """
-    for name, entries in configurations().items():
-        for configuration in entries if not data or name in data else ():
-            for rate in rates:
-                errors = np.array([_error(configuration, rate, seed) for seed in seeds])
-                yield Trial(name, configuration.model.kind, rate, errors)
+    for (name, _), configuration in configurations().items():
+        for rate in rates if not data or name in data else ():
+            errors = np.array([_error(configuration, rate, seed) for seed in seeds])
+            yield Trial(name, configuration.model.architecture, rate, errors)
 
 
 def _error(configuration: TrainingConfig, rate: float, seed: int) -> float:
@@ -75,7 +76,7 @@ if __name__ == "__main__":
     for trial in tune(sys.argv[1:]):
         errors = " ".join(f"{error:.4f}" for error in trial.errors)
         print(
-            f"{trial.data:22s} {trial.kind:9s} {trial.rate:7.4f} {trial.errors.mean():.4f} "
-            f"({errors})",
+            f"{trial.data:22s} {trial.architecture:9s} {trial.rate:7.4f} "
+            f"{trial.errors.mean():.4f} ({errors})",
             flush=True,
         )

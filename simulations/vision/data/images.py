@@ -1,4 +1,4 @@
-"""What a data set is: standardised images in three parts, with labels or without."""
+"""Data sets of standardised images in three parts, and their checks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Images:
     Attributes
     ----------
     pixels
-        float32 of shape (N, H, W, channels).
+        float32 of shape (N, height, width, channels).
     labels
-        int64 of shape (N,): the class 0..classes-1, or the photograph from which a crop is.
+        int64 of shape (N,): the class 0..classes-1, or the photograph that contains a crop.
     """
 
     pixels: np.ndarray
@@ -32,17 +32,17 @@ class Images:
 
 @dataclass(frozen=True)
 class ImageSet:
-    """A data set in three parts; settings are chosen on ``validation``, never on ``test``.
+    """A data set in three parts; choose settings on ``validation``, never on ``test``.
 
     Attributes
     ----------
     name
-        As given to :func:`simulations.vision.data.load`.
+        Name as in :func:`simulations.vision.data.load`.
     train, validation, test
-        Disjoint parts. Each channel is standardised by one number each: (pixel - mean) / sd, both
-        over all pixels of ``train``.
+        Disjoint parts. Each channel is standardised, (pixel - mean) / sd, with mean and standard
+        deviation over all pixels of ``train``.
     classes
-        Number of classes; 0 for photographs, which are masked and not classified.
+        Number of classes; 0 for photographs, whose patches are masked.
     """
 
     name: str
@@ -58,18 +58,29 @@ class ImageSet:
         return height, width, channels
 
     def without_validation(self) -> ImageSet:
-        """Return the set for a last run, once settings are chosen: ``validation`` joins ``train``.
+        """Return the data set with ``validation`` moved to ``train``, for the final run.
 
-        The scale stays that of ``train`` alone.
+        The scale of the pixels does not change.
         """
         pixels = np.concatenate([self.train.pixels, self.validation.pixels])
         labels = np.concatenate([self.train.labels, self.validation.labels])
-        none = Images(self.validation.pixels[:0], self.validation.labels[:0])
-        return replace(self, train=Images(pixels, labels), validation=none)
+        empty = Images(self.validation.pixels[:0], self.validation.labels[:0])
+        return replace(self, train=Images(pixels, labels), validation=empty)
 
 
 def raw_images(name: str, pixels: np.ndarray, labels: np.ndarray, classes: int) -> Images:
-    """Return pixels of any real type and labels, checked; gray images (N, H, W) get one channel.
+    """Return images after checking shapes, types and labels.
+
+    Parameters
+    ----------
+    name
+        Name of the data set, for messages.
+    pixels
+        Real numbers of shape (N, height, width, channels), or (N, height, width) for gray images.
+    labels
+        Integers of shape (N,).
+    classes
+        Number of classes; 0: do not check the labels.
 
     Raises
     ------
@@ -78,9 +89,8 @@ def raw_images(name: str, pixels: np.ndarray, labels: np.ndarray, classes: int) 
     """
     if pixels.ndim == 3:
         pixels = pixels[..., None]
-    good = pixels.dtype.kind in "fiu" and pixels.ndim == 4 and pixels.size > 0
     require(
-        good,
+        pixels.dtype.kind in "fiu" and pixels.ndim == 4 and pixels.size > 0,
         f"pixels of {name}",
         f"array of shape {pixels.shape} and type {pixels.dtype}",
         "real numbers of shape (N, H, W, channels)",
@@ -97,24 +107,15 @@ def raw_images(name: str, pixels: np.ndarray, labels: np.ndarray, classes: int) 
             f"pixels of {name}, image {first}, with nan or inf are not allowed: they must be finite"
         )
     if classes:
-        _check_labels(name, labels, classes)
-    return Images(pixels, labels.astype(np.int64))
-
-
-def _check_labels(name: str, labels: np.ndarray, classes: int) -> None:
-    """Refuse labels outside 0..classes-1; those counted from 1 are told as such."""
-    low, high = int(labels.min()), int(labels.max())
-    if (low, high) == (1, classes):
-        raise ParameterError(
-            f"labels of {name} = 1..{high} are not allowed: they are off by one, and must be "
-            f"0..{classes - 1}"
+        low, high = int(labels.min()), int(labels.max())
+        hint = "; they are off by one" if (low, high) == (1, classes) else ""
+        require(
+            low >= 0 and high < classes,
+            f"labels of {name}",
+            f"{low}..{high}",
+            f"integers in 0..{classes - 1}{hint}",
         )
-    require(
-        low >= 0 and high < classes,
-        f"labels of {name}",
-        f"{low}..{high}",
-        f"integers in 0..{classes - 1}",
-    )
+    return Images(pixels, labels.astype(np.int64))
 
 
 def image_set(
@@ -128,7 +129,7 @@ def image_set(
     share: float = 0.1,
     limit: int | None = None,
 ) -> ImageSet:
-    """Return raw images as a data set: validation split off, standardised by ``train``.
+    """Return raw images as a standardised data set with a validation part.
 
     Parameters
     ----------
@@ -137,20 +138,24 @@ def image_set(
     train, test
         Raw images (see :func:`raw_images`).
     seed
-        Of the split and of the choice of ``limit`` images.
+        Seed of the split and of the choice of ``limit`` images.
     validation
-        Raw images; without them the share ``share`` of ``train``, the same of every class.
+        Raw images; by default, the share ``share`` of ``train``, the same of every class.
     limit
-        Images of ``train`` and ``validation`` together at most, the same share of every class.
+        Largest number of images in ``train`` and ``validation`` together, the same share of every
+        class.
 
     Raises
     ------
     ParameterError
-        If ``limit`` is below 2 images a class, or ``train`` holds one class only.
+        If ``limit`` is below ten images per class, or ``train`` contains one class only.
     """
     rng = np.random.default_rng([seed, len(train)])
-    if classes:
-        _check_classes(name, train.labels)
+    if classes and (train.labels == train.labels[0]).all():
+        raise ParameterError(
+            f"labels of {name} = {train.labels[0]} for every image are not allowed: there must be "
+            "two classes or more"
+        )
     if limit is not None and validation is None:
         limit = integer("limit", limit, 10 * max(classes, 1), 10**9)
         if limit < len(train):
@@ -158,36 +163,24 @@ def image_set(
     if validation is None:
         validation, train = split(train, share, rng)
     mean, sd = _scale(name, train.pixels)
-    ready = [
-        Images(_standardised(one.pixels, mean, sd), one.labels) for one in (train, validation, test)
-    ]
-    return ImageSet(name, ready[0], ready[1], ready[2], classes)
-
-
-def _check_classes(name: str, labels: np.ndarray) -> None:
-    """Refuse images of a single class."""
-    present = np.unique(labels)
-    if len(present) < 2:
-        raise ParameterError(
-            f"labels of {name} = {int(present[0])} for every image are not allowed: there must be "
-            "two classes or more"
-        )
+    parts = [_standardised(images, mean, sd) for images in (train, validation, test)]
+    return ImageSet(name, parts[0], parts[1], parts[2], classes)
 
 
 def split(images: Images, share: float, rng: np.random.Generator) -> tuple[Images, Images]:
-    """Return the share of the images, and the others: of every label the same share, at random."""
+    """Return a random share of the images of each label, and the other images."""
     chosen = np.zeros(len(images), dtype=bool)
     for label in np.unique(images.labels):
-        of_label = rng.permutation(np.flatnonzero(images.labels == label))
-        chosen[of_label[: max(1, round(share * len(of_label)))]] = True
+        indices = rng.permutation(np.flatnonzero(images.labels == label))
+        chosen[indices[: max(1, round(share * len(indices)))]] = True
     first, second = (Images(images.pixels[part], images.labels[part]) for part in (chosen, ~chosen))
     return first, second
 
 
 def _scale(name: str, pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each channel over all pixels of all images."""
-    mean = _mean(pixels, np.zeros(pixels.shape[-1]), 1)
-    sd = np.sqrt(_mean(pixels, mean, 2))
+    mean = _moment(pixels, np.zeros(pixels.shape[-1]), 1)
+    sd = np.sqrt(_moment(pixels, mean, 2))
     if not (sd > 0.0).all():
         raise ParameterError(
             f"pixels of {name} = {mean[0]:g} all over a channel are not allowed: they must vary"
@@ -195,15 +188,15 @@ def _scale(name: str, pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, sd
 
 
-def _mean(pixels: np.ndarray, centre: np.ndarray, power: int) -> np.ndarray:
-    """Return the mean of (pixel - centre)^power of each channel, in blocks that fit into memory."""
+def _moment(pixels: np.ndarray, centre: np.ndarray, power: int) -> np.ndarray:
+    """Return the mean of (pixel - centre)^power of each channel, computed in blocks."""
     blocks = (pixels[start : start + 1000] for start in range(0, len(pixels), 1000))
-    total = sum(((one - centre) ** power).sum(axis=(0, 1, 2)) for one in blocks)
+    total = sum(((block - centre) ** power).sum(axis=(0, 1, 2)) for block in blocks)
     return np.asarray(total) / pixels[..., 0].size
 
 
-def _standardised(pixels: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-    scaled = pixels.astype(np.float32)
-    scaled -= mean.astype(np.float32)
-    scaled /= sd.astype(np.float32)
-    return scaled
+def _standardised(images: Images, mean: np.ndarray, sd: np.ndarray) -> Images:
+    pixels = images.pixels.astype(np.float32)
+    pixels -= mean.astype(np.float32)
+    pixels /= sd.astype(np.float32)
+    return Images(pixels, images.labels)

@@ -38,7 +38,7 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
     ],
     "section-2-trained-P": [
         ("runs", "every row of P^T P shows its set", {"rows": 1.0}, {"rows": 35 / 36}),
-        ("runs", "with (T) entries within sets stand higher than before training",
+        ("runs", "with (T) entries within sets rank higher than before training",
          {"auc": 0.51, "start_auc": 0.5}, {"auc": 0.5, "start_auc": 0.5}),
     ],
     "augmentation-makes-locality": [

@@ -1,4 +1,4 @@
-"""Claims on real images: listed without JAX, skipped without the extra, their verdicts."""
+"""Claims on real images: listed without JAX, skipped without the extra, verdicts of tables."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ from simulations.files.as_json import plain
 from simulations.reproduction.claim import Context, SkipClaim
 from simulations.reproduction.predicates import PARTS, Verdict, parts
 from simulations.reproduction.registry import claim_ids, load
-from simulations.vision import extra
+from simulations.vision import claims
 from simulations.vision.claims import (
     CLAIMS,
     augmentation,
@@ -33,18 +33,18 @@ NOISE = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
 
 @pytest.fixture
 def without(monkeypatch):
-    monkeypatch.setattr(extra, "missing", lambda: ["jax"])
+    monkeypatch.setattr(claims, "missing", lambda: ["jax"])
 
 
 class TestRegistry:
-    def test_the_claims_follow_those_of_the_paper(self):
-        every = claim_ids()
-        place = every.index("figure-1a")
-        assert every[place : place + len(CLAIMS)] == tuple(CLAIMS)
-        assert load(every[place - 1]).paper == load("figure-1a").paper
+    def test_claims_follow_the_other_claims_of_the_paper(self):
+        ids = claim_ids()
+        first = ids.index("figure-1a")
+        assert ids[first : first + len(CLAIMS)] == tuple(CLAIMS)
+        assert load(ids[first - 1]).paper == load("figure-1a").paper
         assert load("figure-1a").paper.name.startswith("Jelassi")
 
-    def test_they_run_on_request_only(self):
+    def test_claims_run_on_request_only(self):
         assert [claim.id for claim in choose(None, images=True)] == list(CLAIMS)
         by_default = [claim.id for claim in choose(None)]
         assert by_default == [claim for claim in claim_ids() if claim not in CLAIMS]
@@ -67,13 +67,15 @@ class TestWithoutTheExtra:
         with pytest.raises(SkipClaim, match=r'pip install "patchdyn\[vision\]"'):
             load(claim_id).run(Context(quick=True))
 
-    def test_the_report_says_so_and_a_later_run_measures(self, tmp_path, capsys, monkeypatch):
+    def test_report_lists_skipped_claims_and_a_later_run_checks_again(
+        self, tmp_path, capsys, monkeypatch
+    ):
         folder = tmp_path / "report"
-        words = ["reproduce", "--quick", "--only", "figure-1a", "--workers", "1",
+        arguments = ["reproduce", "--quick", "--only", "figure-1a", "--workers", "1",
                  "--out", str(folder)]  # fmt: skip
         with monkeypatch.context() as patch:
-            patch.setattr(extra, "missing", lambda: ["jax", "sklearn"])
-            assert main(words) == 0
+            patch.setattr(claims, "missing", lambda: ["jax", "sklearn"])
+            assert main(arguments) == 0
         assert "1 skipped" in capsys.readouterr().out
         (entry,) = json.loads((folder / "report.json").read_text())
         assert entry["verdict"] == "skipped"
@@ -82,8 +84,8 @@ class TestWithoutTheExtra:
         assert "Skipped: figure-1a" in page
         assert "Measured numbers" not in page
         with monkeypatch.context() as patch:
-            patch.setattr(extra, "missing", lambda: ["sklearn"])
-            assert main(words) == 0  # not kept: it is asked again
+            patch.setattr(claims, "missing", lambda: ["sklearn"])
+            assert main(arguments) == 0
         (entry,) = json.loads((folder / "report.json").read_text())
         assert "sklearn not installed" in entry["summary"]
         assert "jax" not in entry["summary"]
@@ -98,7 +100,7 @@ def verdict(claim, table, rows):
 class TestFigure1a:
     @staticmethod
     def verdict(local, control_z=0.0, start_z=0.0):
-        """Return the verdict of five runs, given in how many P is local with each attention."""
+        """Return the verdict of five runs per model; ``local`` counts the runs with local P."""
         rows = pd.DataFrame(
             [
                 {
@@ -136,30 +138,26 @@ class TestFigure1a:
 
 
 class TestFigure5:
-    def test_only_the_CNN_on_the_smallest_cells_is_judged(self):
-        models = {
-            figure_5.VIT: {0: [0.1] * 5, 2: [0.1] * 5},
-            figure_5.CNN: {0: [0.1] * 5, 2: [0.24] * 5, 4: [0.1] * 5},
+    def test_only_the_CNN_on_the_smallest_cells_decides(self):
+        errors = {
+            **{(figure_5.VIT, cell): [0.1] * 5 for cell in (0, 2)},
+            **{(figure_5.CNN, cell): [0.1] * 5 for cell in (0, 4)},
         }
 
-        def of(errors):
+        def verdict_of(smallest):
             runs = {
-                model: {
-                    cell: [SimpleNamespace(error=error) for error in some]
-                    for cell, some in by_cell.items()
-                }
-                for model, by_cell in errors.items()
+                key: [SimpleNamespace(error=error) for error in of_model]
+                for key, of_model in (errors | {(figure_5.CNN, 2): smallest}).items()
             }
             return verdict(figure_5, "errors", figure_5.error_rows(runs, 0.22))
 
-        assert of(models) is Verdict.HOLDS
-        models[figure_5.CNN][2] = [0.24, 0.24, 0.24, 0.24, 0.2]
-        assert of(models) is Verdict.FINDING
+        assert verdict_of([0.24] * 5) is Verdict.HOLDS
+        assert verdict_of([0.24, 0.24, 0.24, 0.24, 0.2]) is Verdict.FINDING
 
     @pytest.mark.parametrize(("deviation", "expected"), [
         (1e-15, Verdict.HOLDS), (2e-14, Verdict.FAILS), (np.nan, Verdict.FAILS),
     ])  # fmt: skip
-    def test_a_run_on_permuted_patches_that_differs_fails(self, deviation, expected):
+    def test_different_run_on_permuted_patches_fails(self, deviation, expected):
         rows = [{"attention": "vanilla", "deviation": deviation, "apart": 0.1}]
         assert verdict(figure_5, "equivariance", rows) is expected
 
@@ -170,26 +168,29 @@ class TestFigures6And7:
         """Return the verdict of data sets with these mean differences."""
         models = {}
         for number, difference in enumerate(differences):
-            pair = ((0.1 + difference + 1e-3 * NOISE, 1.0), (np.full(5, 0.1), 1.5))
-            models[f"{number}"] = tuple(
-                [SimpleNamespace(error=e, seconds=cost, losses=np.zeros(3)) for e in errors]
-                for errors, cost in pair
-            )
+            for attention, errors, cost in (
+                (figure_6_7.POSITIONAL, 0.1 + difference + 1e-3 * NOISE, 1.0),
+                (figure_6_7.VANILLA, np.full(5, 0.1), 1.5),
+            ):
+                models[f"{number}", attention] = [
+                    SimpleNamespace(error=error, seconds=cost, losses=np.zeros(3))
+                    for error in errors
+                ]
         rows = figure_6_7.DATA_SETS.frame(figure_6_7.data_rows(models))
         assert (rows.cost == 1.5).all()
         competes = rows.difference_high <= 0.03
-        both = (
+        checked = (
             figure_6_7.DATA_SETS.check(rows),
             PARTS.check(parts(competes, ~competes)),
         )
-        return max((table.verdict for table in both), key=list(Verdict).index)
+        return max((table.verdict for table in checked), key=list(Verdict).index)
 
     def test_competing_on_all_some_or_no_data_sets(self):
         assert self.verdict(-0.002, -0.05) is Verdict.HOLDS
         assert self.verdict(-0.002, 0.05) is Verdict.FINDING
         assert self.verdict(0.05) is Verdict.FAILS
 
-    def test_competing_is_by_the_end_of_the_interval(self):
+    def test_end_of_the_interval_decides(self):
         half = 1e-3 * 2.7764451051977987 * np.sqrt(2.5 / 5)
         assert self.verdict(0.0299 - half) is Verdict.HOLDS
         assert self.verdict(0.0301 - half) is Verdict.FAILS
@@ -213,14 +214,14 @@ class TestAugmentation:
     def verdict(shifted, plain):
         """Return the verdict of intervals of z, (vanilla, positional), with and without shifts."""
         rows = augmentation.LOCALITY.frame(
-            {"model": kind, "augmentation": name, "mean_z_low": low, "mean_z_high": high}
-            for name, some in ((augmentation.SHIFTS, shifted), (augmentation.NONE, plain))
-            for kind, (low, high) in zip((augmentation.VANILLA, augmentation.POSITIONAL), some)
+            {"model": model, "augmentation": name, "mean_z_low": low, "mean_z_high": high}
+            for name, ends in ((augmentation.SHIFTS, shifted), (augmentation.NONE, plain))
+            for model, (low, high) in zip((augmentation.VANILLA, augmentation.POSITIONAL), ends)
         )
         with_shifts = rows.xs(augmentation.SHIFTS, level="augmentation")
         counts = parts(augmentation.local(with_shifts), augmentation.not_local(with_shifts))
-        both = augmentation.LOCALITY.check(rows), PARTS.check(counts)
-        return max((table.verdict for table in both), key=list(Verdict).index)
+        checked = augmentation.LOCALITY.check(rows), PARTS.check(counts)
+        return max((table.verdict for table in checked), key=list(Verdict).index)
 
     @pytest.mark.parametrize(
         ("shifted", "plain", "expected"),
@@ -233,10 +234,10 @@ class TestAugmentation:
             ((-0.1, 1.9), (-4.0, -2.0), Verdict.FAILS),
         ],
     )
-    def test_both_kinds_of_attention_agree(self, shifted, plain, expected):
+    def test_verdict_if_both_types_of_attention_agree(self, shifted, plain, expected):
         assert self.verdict([shifted] * 2, [plain] * 2) is expected
 
-    def test_one_kind_without_locality_is_a_finding(self):
+    def test_one_type_without_locality_is_a_finding(self):
         near, none = (0.1, 4.0), (-0.1, 1.9)
         assert self.verdict([near, none], [near, near]) is Verdict.FINDING
         assert self.verdict([near, near], [none, none]) is Verdict.FINDING
@@ -251,7 +252,7 @@ class TestAugmentation:
 
 
 class TestSection2Data:
-    def test_association_is_that_of_definition_2_2(self):
+    def test_association_as_in_definition_2_2(self):
         from simulations.vision import spatial
 
         sets = np.array([0, 0, 1, 1])
@@ -262,16 +263,16 @@ class TestSection2Data:
         maps[0, 2] = 2.0
         assert spatial.association(maps, sets) == 0.75
 
-    def test_the_data_are_those_of_assumption_1(self):
+    def test_data_satisfy_assumption_1(self):
         from simulations.vision import spatial
 
         data, rng = spatial.Spatial(side=4, noisy=4.0, scattered=True), np.random.default_rng(0)
-        sets, feature = data.sets(rng), spatial.unit(data.d, rng)
+        sets, feature = data.sets(rng), spatial.unit_vector(data.d, rng)
         assert (np.bincount(sets) == 4).all()
-        X, y = spatial.draw(data, sets, feature, 4000, rng)
+        X, y = spatial.sample(data, sets, feature, 4000, rng)
         along = (X @ feature).round().astype(int)
         assert np.abs(X @ feature - along).max() < 1e-5  # noise is orthogonal to w*
-        sums = np.array([along[:, sets == one].sum(axis=1) for one in range(4)]).T
+        sums = np.array([along[:, sets == number].sum(axis=1) for number in range(4)]).T
         assert (np.abs(sums).max(axis=1) == 4).all()
         signal = np.abs(sums).argmax(axis=1)
         others = along[sets != signal[:, None]]
@@ -280,8 +281,8 @@ class TestSection2Data:
         assert (y * sums[np.arange(4000), signal] > 0).mean() > 0.99
 
     @pytest.mark.parametrize("p", [3, 5])
-    def test_the_gradient_is_that_of_the_risk(self, p):
-        """Against differences of the risk, written with loops over patches."""
+    def test_gradient_is_the_derivative_of_the_risk(self, p):
+        """Compare with finite differences of the risk, written with loops over patches."""
         from simulations.vision.spatial import Spatial, gradient
 
         rng = np.random.default_rng(0)
@@ -302,15 +303,14 @@ class TestSection2Data:
 
         by_P, by_v = gradient(data, P, v, X, y)
         h = 1e-4
-        for place in np.ndindex(4, 4):
-            along = np.zeros((4, 4))
-            along[place] = h
-            found = (risk(P + along, v) - risk(P - along, v)) / (2 * h)
-            within(by_P[place], found, absolute=1e-6)
-        for place in range(3):
-            along = h * np.eye(3)[place]
-            found = (risk(P, v + along) - risk(P, v - along)) / (2 * h)
-            within(by_v[place], found, absolute=1e-6)
+        for index in np.ndindex(4, 4):
+            change = np.zeros((4, 4))
+            change[index] = h
+            difference = (risk(P + change, v) - risk(P - change, v)) / (2 * h)
+            within(by_P[index], difference, absolute=1e-6)
+        for index, change in enumerate(h * np.eye(3)):
+            difference = (risk(P, v + change) - risk(P, v - change)) / (2 * h)
+            within(by_v[index], difference, absolute=1e-6)
         assert min(abs(by_P).max(), abs(by_v).max()) > 0.01
 
 
@@ -324,14 +324,14 @@ def smaller(configuration):
 @pytest.mark.slow
 @pytest.mark.parametrize("claim_id", CLAIMS)
 @pytest.mark.traced
-def test_a_claim_with_much_smaller_models(claim_id, monkeypatch):
-    if extra.missing():
+def test_claim_with_much_smaller_models(claim_id, monkeypatch):
+    if claims.missing():
         pytest.skip("the extra is not installed")
     from simulations.vision import runs, spatial
 
     for name in ("photographs", "digits", "mnist"):
-        made = getattr(runs, name)
-        monkeypatch.setattr(runs, name, lambda *args, made=made: smaller(made(*args)))
+        original = getattr(runs, name)
+        monkeypatch.setattr(runs, name, lambda *args, original=original: smaller(original(*args)))
     monkeypatch.setattr(spatial, "Spatial", partial(spatial.Spatial, steps=5))
     monkeypatch.setattr(spatial, "_TESTED", 2000)
     monkeypatch.setitem(section_2.STEPS, "quick", 3)

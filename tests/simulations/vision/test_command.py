@@ -1,4 +1,4 @@
-"""`patchdyn vision` from the shell's side: what it prints, writes and refuses."""
+"""`patchdyn vision`: output, files and rejected options."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ SMALL = "--steps 4 --width 8 --depth 1 --heads 2 --batch 32 --limit 300".split()
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Return what a small run printed as JSON, and what it wrote."""
+    """Return the JSON output of a small run, its dataset, and the path of the file."""
     out = tmp_path_factory.mktemp("vision") / "run.nc"
     printed = []
     with pytest.MonkeyPatch.context() as patch:
@@ -34,32 +34,32 @@ def run(tmp_path_factory):
 
 
 @needs_extra
-def test_what_is_printed_is_of_what_is_written(run):
+def test_printed_measures_are_those_of_the_written_arrays(run):
     from dynamics.locality import attention_locality, encoding_locality
 
     printed, written, out = run
     assert (printed["grid"], printed["seeds"], printed["score"]) == ([4, 4], 2, "error")
     assert printed["images"]["train"] + printed["images"]["validation"] == 300
     assert list(printed["models"]) == ["position", "content"]
-    for kind, one in printed["models"].items():
-        assert written[f"{kind}_losses"].shape == (2, 4)
-        close(one["error"], written[f"{kind}_error"].to_numpy(), 1e-12)
-        lift = attention_locality(written[f"{kind}_attention"].to_numpy()).lift
-        assert np.shape(one["attention"]["lift"]["value"]) == (2, 1, 2)
-        close(one["attention"]["lift"]["z"], lift.z, 1e-9)
-        for seed, table in enumerate(written[f"{kind}_encodings"].to_numpy()):
-            for by, found in one["encodings"].items():
-                close(found["auc"]["p"][seed], encoding_locality(table, by).auc.p, 1e-12)
+    for name, result in printed["models"].items():
+        assert written[f"{name}_losses"].shape == (2, 4)
+        close(result["error"], written[f"{name}_error"].to_numpy(), 1e-12)
+        lift = attention_locality(written[f"{name}_attention"].to_numpy()).lift
+        assert np.shape(result["attention"]["lift"]["value"]) == (2, 1, 2)
+        close(result["attention"]["lift"]["z"], lift.z, 1e-9)
+        for seed, table in enumerate(written[f"{name}_encodings"].to_numpy()):
+            for by, measures in result["encodings"].items():
+                close(measures["auc"]["p"][seed], encoding_locality(table, by).auc.p, 1e-12)
     assert [file.name for file in out.parent.iterdir()] == ["run.nc"]  # no checkpoint is left
 
 
 @needs_extra
-def test_a_person_reads_score_and_null_and_nothing_is_overwritten(run, capsys):
+def test_text_output_has_scores_and_no_file_is_overwritten(run, capsys):
     small = [*SMALL[:1], "1", *SMALL[2:]]
     assert main(["vision", "--data", "digits", "--kind", "gram", "--validation", *small]) == 0
-    told = capsys.readouterr().out
-    assert "accuracy (validation)" in told
-    assert "attention: lift (null)" in told
+    output = capsys.readouterr().out
+    assert "accuracy (validation)" in output
+    assert "attention: lift (null)" in output
     before = run[2].read_bytes()
     assert main(["vision", "--data", "digits", "--out", str(run[2])]) == 2
     assert "overwrite it with --force" in capsys.readouterr().err
@@ -67,7 +67,7 @@ def test_a_person_reads_score_and_null_and_nothing_is_overwritten(run, capsys):
 
 
 @needs_extra
-def test_a_run_that_diverges_says_what_to_change(run, monkeypatch, capsys):
+def test_diverging_run_recommends_a_smaller_rate(run, monkeypatch, capsys):
     def diverging(*_, **__):
         raise RuntimeError("the loss is no longer finite at step 7")
 
@@ -97,14 +97,14 @@ def test_a_run_that_diverges_says_what_to_change(run, monkeypatch, capsys):
         ("--data imagenet", "invalid choice: 'imagenet'"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments, sentence, capsys):
+def test_bad_options_exit_with_one_sentence(arguments, sentence, capsys):
     assert main(["vision", *arguments.split()]) == 2
-    told = capsys.readouterr().err
-    assert sentence in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert sentence in output
+    assert output.count("\n") == 1
 
 
-def test_a_missing_extra_is_one_sentence_with_the_command(monkeypatch, capsys):
+def test_missing_extra_exits_with_the_install_command(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "jax", None)
     assert main(["vision", "--data", "digits"]) == 2
     assert capsys.readouterr().err == (
@@ -112,14 +112,14 @@ def test_a_missing_extra_is_one_sentence_with_the_command(monkeypatch, capsys):
     )
 
 
-def test_the_command_names_what_there_is():
+def test_choices_of_data_are_the_data_sets():
     assert set(DATA) == set(data.NAMES)
 
 
 @needs_extra
-def test_the_command_and_its_presets_name_what_there_is():
+def test_choices_have_presets_and_models():
     from simulations.vision.comparison import PRESETS
-    from simulations.vision.models import KINDS as MODELS
+    from simulations.vision.models import ARCHITECTURES
 
     assert set(PRESETS) == set(DATA)
-    assert set(ATTENTION_TYPES) == set(MODELS) - {"cnn"}
+    assert set(ATTENTION_TYPES) == set(ARCHITECTURES) - {"cnn"}

@@ -1,4 +1,4 @@
-"""Files of a user: CIFAR, SVHN and MNIST, self-made, small, and every way in which they can lie."""
+"""CIFAR, SVHN and MNIST in files of the user: small valid files, and damaged or hostile ones."""
 
 import gzip
 import io
@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 from dynamics import ParameterError
 from dynamics.core.files import FileError
-from simulations.vision.data import cifar, idx, load, svhn
+from simulations.vision.data import load, user_files
 
 TRAIN, TEST = 200, 40
 PUBLISHED = "ignore:.*is not the published file:UserWarning"
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.filterwarnings(PUBLISHED)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Expect few images where the published files have many."""
-    monkeypatch.setattr(idx, "COUNTS", {"train": TRAIN, "t10k": TEST})
-    monkeypatch.setattr(svhn, "COUNTS", {"train": TRAIN, "test": TEST})
+    monkeypatch.setattr(user_files, "MNIST_COUNTS", {"train": TRAIN, "t10k": TEST})
+    monkeypatch.setattr(user_files, "SVHN_COUNTS", {"train": TRAIN, "test": TEST})
     layouts = {
-        "cifar10": replace(cifar.LAYOUTS["cifar10"], records=(TRAIN // 5, TEST)),
-        "cifar100": replace(cifar.LAYOUTS["cifar100"], records=(TRAIN, TEST)),
+        name: replace(layout, records=(TRAIN // len(layout.train), TEST))
+        for name, layout in user_files.CIFAR.items()
     }
-    monkeypatch.setattr(cifar, "LAYOUTS", layouts)
+    monkeypatch.setattr(user_files, "CIFAR", layouts)
 
 
 def _images(count, *shape):
@@ -78,9 +78,9 @@ def test_mnist_is_read_as_written(tmp_path, compressed):
 def _same_pixels(images, raw):
     """Assert that the test images are the raw ones up to the scale of each channel."""
     for channel in range(raw.shape[-1]):
-        one, other = images.test.pixels[..., channel].ravel(), raw[..., channel].ravel()
-        slope, offset = np.polyfit(other.astype(float), one, 1)
-        assert np.abs(one - slope * other - offset).max() < 1e-5
+        scaled, original = images.test.pixels[..., channel].ravel(), raw[..., channel].ravel()
+        slope, offset = np.polyfit(original.astype(float), scaled, 1)
+        assert np.abs(scaled - slope * original - offset).max() < 1e-5
         assert slope > 0.0
 
 
@@ -92,36 +92,36 @@ def _same_pixels(images, raw):
         ({"train_images": _idx(_images(TRAIN, 28, 28))[:-1]}, FileError, "must have"),
         ({"train_images": bytes(10**7)}, FileError, "it has more than 156816 bytes"),
         ({"train_images": _idx(_images(TRAIN, 784, 1))}, FileError, "does not begin like"),
-        ({"t10k_labels": None}, ParameterError, "it must hold t10k-labels-idx1-ubyte.gz or"),
+        ({"t10k_labels": None}, ParameterError, "it must contain t10k-labels-idx1-ubyte.gz or"),
         ({"t10k_labels": _idx(_labels(TEST, 11))}, ParameterError, "0..10 is not allowed"),
         ({"train_labels": _idx(_labels(TRAIN) + 1)}, ParameterError, "off by one"),
         ({"train_labels": _idx(_labels(TRAIN, 1) + 4)}, ParameterError, "two classes or more"),
     ],
 )
-def test_bad_mnist_is_one_sentence(tmp_path, replaced, error, sentence):
-    with pytest.raises(error, match=sentence) as refusal:
+def test_bad_mnist_raises(tmp_path, replaced, error, sentence):
+    with pytest.raises(error, match=sentence) as raised:
         load("mnist", _mnist(tmp_path, **replaced))
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(raised.value)
 
 
-def test_a_gzip_bomb_is_left_after_one_byte_too_many(tmp_path, monkeypatch):
-    asked = []
+def test_gzip_bomb_is_decompressed_by_one_byte_too_many(tmp_path, monkeypatch):
+    sizes = []
 
     class Counting(gzip.GzipFile):
         def read(self, size=-1):
-            asked.append(size)
+            sizes.append(size)
             return super().read(size)
 
     folder = _mnist(tmp_path, train_images=bytes(10**8))
-    monkeypatch.setattr("simulations.vision.data.bounded.gzip.open", lambda path: Counting(path))
+    monkeypatch.setattr("simulations.vision.data.user_files.gzip.open", lambda path: Counting(path))
     with pytest.raises(FileError, match="it has more than"):
         load("mnist", folder)
-    assert max(asked) == 16 + TRAIN * 784 + 1
-    assert min(asked) > 0
+    assert max(sizes) == 16 + TRAIN * 784 + 1
+    assert min(sizes) > 0
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "not gzip"])
-def test_a_damaged_gzip_file_is_one_sentence(tmp_path, damage):
+def test_damaged_gzip_file_raises(tmp_path, damage):
     file = _mnist(tmp_path) / "train-images-idx3-ubyte.gz"
     content = file.read_bytes()
     middle = len(content) // 2
@@ -137,12 +137,12 @@ def test_a_damaged_gzip_file_is_one_sentence(tmp_path, damage):
 
 
 @pytest.mark.filterwarnings("default")
-def test_files_that_are_not_the_published_ones_are_told(tmp_path):
+def test_unpublished_file_warns(tmp_path):
     with pytest.warns(UserWarning, match=r"train-images-idx3-ubyte.gz is not the published file"):
         load("mnist", _mnist(tmp_path))
 
 
-def test_a_limit_takes_the_same_share_of_every_class(tmp_path):
+def test_limit_takes_the_same_share_of_every_class(tmp_path):
     images = load("mnist", _mnist(tmp_path), limit=100)
     assert len(images.train) + len(images.validation) == 100
     assert np.array_equal(np.bincount(images.train.labels), [9] * 10)
@@ -162,36 +162,36 @@ def _records(count, classes, coarse):
 
 
 def _cifar(name):
-    """Return the files of a version by name, in its folder."""
-    layout = cifar.LAYOUTS[name]
-    count, tests = layout.records
-    coarse = layout.labels == 2
-    return {one: _records(count, layout.classes, coarse) for one in layout.train} | {
-        one: _records(tests, layout.classes, coarse) for one in layout.test
+    """Return the content of each file of a version."""
+    layout = user_files.CIFAR[name]
+    coarse = layout.label_bytes == 2
+    return {
+        file: _records(count, layout.classes, coarse)
+        for files, count in zip((layout.train, layout.test), layout.records)
+        for file in files
     }
 
 
-def _archive(path, files, folder, changed=lambda member: member):
+def _archive(path, files, folder, changed=None):
     with tarfile.open(path, "w:gz", compresslevel=1) as archive:
         for name, content in files.items():
             member = tarfile.TarInfo(f"{folder}/{name}")
             member.size = len(content)
-            member = changed(member)
-            archive.addfile(member, io.BytesIO(content))
+            archive.addfile(changed(member) if changed else member, io.BytesIO(content))
     return path
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100"])
 def test_cifar_is_read_as_written_from_folder_and_archive(tmp_path, name):
-    files, layout = _cifar(name), cifar.LAYOUTS[name]
+    files, layout = _cifar(name), user_files.CIFAR[name]
     (tmp_path / layout.folder).mkdir()
-    for one, content in files.items():
-        (tmp_path / layout.folder / one).write_bytes(content)
-    other = tmp_path / "archives"
-    other.mkdir()
+    for file, content in files.items():
+        (tmp_path / layout.folder / file).write_bytes(content)
+    archives = tmp_path / "archives"
+    archives.mkdir()
     files = {"readme.html": b"about", **files, "batches.meta.txt": b"names"}
-    archive = _archive(other / layout.archive, files, layout.folder)
-    for path in (tmp_path, tmp_path / layout.folder, archive, other):
+    archive = _archive(archives / layout.archive, files, layout.folder)
+    for path in (tmp_path, tmp_path / layout.folder, archive, archives):
         images = load(name, path, seed=2)
         assert (images.shape, images.classes) == ((32, 32, 3), layout.classes)
         assert len(images.train) + len(images.validation) == TRAIN
@@ -220,18 +220,17 @@ def _elsewhere(member):
         ({"a.bin": bytes(3 * 10**6)}, None, "it unpacks to far more than its files need"),
     ],
 )
-def test_bad_archives_are_one_sentence(tmp_path, files, changed, sentence):
-    layout = cifar.LAYOUTS["cifar10"]
-    bombs = {name: one for name, one in files.items() if name == "a.bin"}
-    files = {name: one for name, one in (bombs | _cifar("cifar10") | files).items() if one}
-    path = _archive(tmp_path / layout.archive, files, layout.folder, changed or (lambda one: one))
+def test_bad_archives_raise(tmp_path, files, changed, sentence):
+    layout = user_files.CIFAR["cifar10"]
+    files = {name: content for name, content in (_cifar("cifar10") | files).items() if content}
+    path = _archive(tmp_path / layout.archive, files, layout.folder, changed)
     with pytest.raises(FileError, match=sentence):
         load("cifar10", path)
-    assert [one.name for one in tmp_path.iterdir()] == [layout.archive]
+    assert [file.name for file in tmp_path.iterdir()] == [layout.archive]
 
 
-def test_a_cut_archive_is_one_sentence(tmp_path):
-    layout = cifar.LAYOUTS["cifar10"]
+def test_truncated_archive_raises(tmp_path):
+    layout = user_files.CIFAR["cifar10"]
     path = _archive(tmp_path / layout.archive, _cifar("cifar10"), layout.folder)
     path.write_bytes(path.read_bytes()[:100_000])
     with pytest.raises(FileError, match=f"cannot read {path}"):
@@ -271,10 +270,10 @@ def _svhn(folder, *, labels=None, shape=(32, 32, 3), **options):
     return folder
 
 
-@pytest.mark.parametrize("kind", [np.uint8, float])
-def test_svhn_is_read_as_written_and_its_class_10_is_the_digit_0(tmp_path, kind):
+@pytest.mark.parametrize("dtype", [np.uint8, float])
+def test_svhn_is_read_as_written_and_its_class_10_is_the_digit_0(tmp_path, dtype):
     folder = _svhn(
-        tmp_path, labels=lambda n: np.where(_labels(n) == 0, 10, _labels(n)).astype(kind)
+        tmp_path, labels=lambda n: np.where(_labels(n) == 0, 10, _labels(n)).astype(dtype)
     )
     images = load("svhn", folder)
     assert images.shape == (32, 32, 3)
@@ -293,7 +292,7 @@ def test_svhn_is_read_as_written_and_its_class_10_is_the_digit_0(tmp_path, kind)
         ({"y": np.ones(3)}, FileError, "it has no y of 200 x 1"),
     ],
 )
-def test_bad_svhn_is_one_sentence(tmp_path, options, error, sentence):
+def test_bad_svhn_raises(tmp_path, options, error, sentence):
     with pytest.raises(error, match=sentence):
         load("svhn", _svhn(tmp_path, **options))
 
@@ -306,7 +305,7 @@ def test_bad_svhn_is_one_sentence(tmp_path, options, error, sentence):
         (b"", "no MATLAB file|cannot read"),
     ],
 )
-def test_other_files_are_no_svhn(tmp_path, content, sentence):
+def test_other_formats_are_no_svhn(tmp_path, content, sentence):
     _svhn(tmp_path)
     (tmp_path / "train_32x32.mat").write_bytes(content)
     with pytest.raises(FileError, match=sentence):
@@ -314,12 +313,12 @@ def test_other_files_are_no_svhn(tmp_path, content, sentence):
 
 
 @pytest.mark.parametrize("name", ["mnist", "svhn", "cifar10", "cifar100"])
-def test_missing_files_are_one_sentence(tmp_path, name):
+def test_missing_files_raise(tmp_path, name):
     with pytest.raises(ParameterError, match=r"path is missing: .* \(--path DIR\)"):
         load(name)
     with pytest.raises(ParameterError, match="nothing is there"):
         load(name, tmp_path / "nowhere")
     with pytest.raises(ParameterError, match="nothing is there"):
         load(name, "with\0zero")
-    with pytest.raises(ParameterError, match="it must hold "):
+    with pytest.raises(ParameterError, match="it must contain "):
         load(name, tmp_path)

@@ -1,4 +1,4 @@
-"""Weights of a ViT: the names and shapes of timm and transformers, with random numbers."""
+"""Files of weights with the names and shapes of timm and transformers, and random numbers."""
 
 import json
 
@@ -13,7 +13,7 @@ from tests.closeness import within
 
 WIDTH, SIDE, TOKENS = 24, 14, 1
 
-#: Tensors of a model that matter here, and some that must not be taken for the table.
+#: Shapes of the table of encodings and of other tensors of a model.
 LIBRARIES = {
     "timm": {
         "cls_token": (1, 1, WIDTH),
@@ -28,21 +28,21 @@ LIBRARIES = {
 }
 
 
-def _write(path, tensors, kind="F32", **changes):
-    """Write arrays as safetensors."""
+def _write(path, tensors, stored_as="F32", **changes):
+    """Write arrays as a safetensors file, with changes of their descriptions."""
     header, content = {"__metadata__": {"format": "pt"}}, b""
     for name, array in tensors.items():
         array = np.asarray(array, dtype=np.float32)
         data = {
-            "F32": lambda one: one.tobytes(),
-            "F16": lambda one: one.astype("<f2").tobytes(),
-            "BF16": lambda one: (one.view(np.uint32) >> 16).astype("<u2").tobytes(),
-        }[kind](array)
-        place = [len(content), len(content) + len(data)]
-        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": place} | changes
+            "F32": array,
+            "F16": array.astype("<f2"),
+            "BF16": (array.view(np.uint32) >> 16).astype("<u2"),
+        }[stored_as].tobytes()
+        offsets = [len(content), len(content) + len(data)]
+        header[name] = {"dtype": stored_as, "shape": array.shape, "data_offsets": offsets} | changes
         content += data
-    told = json.dumps(header).encode()
-    path.write_bytes(len(told).to_bytes(8, "little") + told + content)
+    encoded = json.dumps(header).encode()
+    path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + content)
     return path
 
 
@@ -51,40 +51,40 @@ def _random(library):
     return {name: rng.normal(0.0, 0.02, shape) for name, shape in LIBRARIES[library].items()}
 
 
-@pytest.mark.parametrize("kind", ["F32", "F16", "BF16"])
+@pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_the_table_is_found_by_its_name_and_read_as_written(tmp_path, library, kind):
+def test_table_of_each_library_is_read_as_written(tmp_path, library, dtype):
     tensors = _random(library)
-    table = position_table(_write(tmp_path / "model.safetensors", tensors, kind))
-    written = next(one for name, one in tensors.items() if name.split(".")[-1].startswith("pos"))
+    table = position_table(_write(tmp_path / "model.safetensors", tensors, dtype))
+    written = next(array for name, array in tensors.items() if "pos" in name)
     assert table.shape == (SIDE**2, WIDTH)
-    absolute = {"F32": 1e-8, "F16": 1e-4, "BF16": 1e-3}[kind]
+    absolute = {"F32": 1e-8, "F16": 1e-4, "BF16": 1e-3}[dtype]
     within(table, written[0, TOKENS:], absolute)
 
 
-def test_random_weights_are_not_local_and_planted_ones_are(tmp_path):
+def test_random_weights_are_not_local_and_coordinates_are(tmp_path):
     tensors = _random("timm")
     table = position_table(_write(tmp_path / "random.safetensors", tensors))
     assert abs(encoding_locality(table, draws=49).auc.z) < 4.0
-    planted = np.stack(np.divmod(np.arange(SIDE**2), SIDE), axis=1)
-    tensors["pos_embed"][0, TOKENS:, :2] = planted
-    table = position_table(_write(tmp_path / "planted.safetensors", tensors))
-    found = encoding_locality(table, "distance", draws=49)
-    assert found.precision.value > 0.95
-    assert found.auc.z > 20.0
+    coordinates = np.stack(np.divmod(np.arange(SIDE**2), SIDE), axis=1)
+    tensors["pos_embed"][0, TOKENS:, :2] = coordinates
+    table = position_table(_write(tmp_path / "coordinates.safetensors", tensors))
+    result = encoding_locality(table, "distance", draws=49)
+    assert result.precision.value > 0.95
+    assert result.auc.z > 20.0
 
 
-def test_attention_of_a_model_with_a_class_token_is_measured_head_by_head():
-    """The forward pass of one layer with random weights, in the shape that libraries return."""
+def test_attention_with_a_class_token_has_a_lift_per_head():
+    """Attention of a layer with random weights, in the shape that libraries return."""
     rng = np.random.default_rng(1)
     tokens = rng.normal(size=(2, SIDE**2 + TOKENS, WIDTH))
     query, key = rng.normal(size=(2, 3, WIDTH, 8)) / np.sqrt(WIDTH)
     scores = np.einsum("btw,hwk,bsv,hvk->bhts", tokens, query, tokens, key, optimize=True)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True)).astype(np.float32)
     maps = weights / weights.sum(axis=-1, keepdims=True)
-    found = attention_locality(without_class_token(maps.mean(axis=0)), draws=49)
-    assert found.lift.value.shape == (3,)
-    assert (abs(found.lift.z) < 4.0).all()
+    result = attention_locality(without_class_token(maps.mean(axis=0)), draws=49)
+    assert result.lift.value.shape == (3,)
+    assert (abs(result.lift.z) < 4.0).all()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_attention_of_a_model_with_a_class_token_is_measured_head_by_head():
         ({"tokens": 1.5}, "tokens = 1.5 is not allowed"),
     ],
 )
-def test_bad_names_are_one_sentence(tmp_path, arguments, sentence):
+def test_bad_arguments_raise(tmp_path, arguments, sentence):
     file = _write(tmp_path / "model.safetensors", _random("timm"))
     with pytest.raises(ParameterError, match=sentence):
         position_table(file, **arguments)
@@ -112,10 +112,10 @@ def test_bad_names_are_one_sentence(tmp_path, arguments, sentence):
         ),
         ({"pos_embed": np.ones((2, 17, 4))}, r"pos_embed of shape \(2, 17, 4\)"),
         ({"pos_embed": np.full((1, 17, 4), np.nan)}, r"d\), finite"),
-        ({"pos_embed": np.ones((1, 120, 4))}, "how many of 120 rows are no patches"),
+        ({"pos_embed": np.ones((1, 120, 4))}, "the number of the 120 rows that are no patches"),
     ],
 )
-def test_other_models_are_one_sentence(tmp_path, tensors, sentence):
+def test_models_without_one_table_of_encodings_raise(tmp_path, tensors, sentence):
     with pytest.raises(ParameterError, match=sentence):
         position_table(_write(tmp_path / "model.safetensors", tensors))
 
@@ -134,19 +134,19 @@ def test_other_models_are_one_sentence(tmp_path, tensors, sentence):
         ({"dtype": "I64"}, "numbers of type I64"),
     ],
 )
-def test_headers_that_lie_are_one_sentence(tmp_path, changes, sentence):
+def test_inconsistent_headers_raise(tmp_path, changes, sentence):
     file = _write(tmp_path / "model.safetensors", {"pos_embed": np.ones((1, 197, 24))}, **changes)
     with pytest.raises(FileError, match=sentence):
         position_table(file)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04pickled weights", b"\4" + bytes(7) + b"[{]}"])
-def test_other_files_are_one_sentence(tmp_path, content):
+def test_other_formats_raise(tmp_path, content):
     (tmp_path / "model.bin").write_bytes(content)
     with pytest.raises(FileError, match="cannot read"):
         position_table(tmp_path / "model.bin")
 
 
-def test_a_missing_file_is_one_sentence(tmp_path):
+def test_missing_file_raises(tmp_path):
     with pytest.raises(FileError, match="No such file"):
         position_table(tmp_path / "model.safetensors")

@@ -1,4 +1,4 @@
-"""Images that packages ship: split, standardised, without a shared pixel."""
+"""Images in packages: split and standardised; parts share no pixel."""
 
 from collections import Counter
 from importlib.util import find_spec
@@ -41,30 +41,31 @@ def test_parts_have_the_documented_sizes_and_scale(images):
 
 @shipped
 def test_every_class_has_its_share_in_every_part(images):
-    counts = [np.bincount(one.labels) for one in (images.train, images.validation, images.test)]
+    parts = (images.train, images.validation, images.test)
+    counts = [np.bincount(part.labels) for part in parts]
     for count in counts:
         close(count / count.sum(), counts[0] / counts[0].sum(), 0.05)
 
 
 @shipped
-def test_no_image_is_in_two_parts_and_none_is_lost():
+def test_each_image_is_in_exactly_one_part():
     rows = packages._table("sklearn", "datasets/data/digits.csv.gz", (1797, 65))[:, :-1]
     images = load("digits", seed=3)
     parts = (images.train, images.validation, images.test)
-    found = np.concatenate([one.pixels.reshape(len(one), -1) for one in parts]).astype(float)
-    found = np.rint((found - found.min()) * rows.max() / np.ptp(found)).astype(rows.dtype)
-    assert Counter(row.tobytes() for row in found) == Counter(row.tobytes() for row in rows)
+    pixels = np.concatenate([part.pixels.reshape(len(part), -1) for part in parts]).astype(float)
+    pixels = np.rint((pixels - pixels.min()) * rows.max() / np.ptp(pixels)).astype(rows.dtype)
+    assert Counter(row.tobytes() for row in pixels) == Counter(row.tobytes() for row in rows)
 
 
 @shipped
-def test_the_seed_decides_the_split():
+def test_seed_determines_the_split():
     first, again, other = (load("digits", seed=seed) for seed in (0, 0, 1))
     assert np.array_equal(first.test.pixels, again.test.pixels)
     assert not np.array_equal(first.test.labels, other.test.labels)
 
 
 @shipped
-def test_validation_joins_training_for_a_last_run():
+def test_without_validation_moves_its_images_to_train():
     images = load("digits", seed=0)
     last = images.without_validation()
     assert len(last.train) == len(images.train) + len(images.validation)
@@ -73,32 +74,32 @@ def test_validation_joins_training_for_a_last_run():
 
 
 def test_strips_of_a_photograph_share_no_pixel():
-    """Every pixel is its own column's number: crops of two parts have no value in common."""
+    """Each pixel is the number of its column: crops of two parts have no value in common."""
     photograph = np.tile(np.arange(192.0), (151, 1))
     rng = np.random.default_rng(0)
-    seen = {
-        part: set(packages._crops([photograph], *strip, rng)[0].ravel())
-        for part, strip in packages._STRIPS.items()
-    }
-    assert len(set.union(*seen.values())) > 180
-    assert sum(map(len, seen.values())) == len(set.union(*seen.values()))
+    columns = [
+        set(packages.crops([photograph], *strip, rng)[0].ravel())
+        for strip in packages.STRIPS.values()
+    ]
+    assert len(set.union(*columns)) > 180
+    assert sum(map(len, columns)) == len(set.union(*columns))
 
 
-def test_a_missing_package_is_one_sentence_with_the_command(monkeypatch):
+def test_missing_package_raises_with_the_install_command(monkeypatch):
     monkeypatch.setattr(packages, "find_spec", lambda name: None)
-    with pytest.raises(ParameterError) as refusal:
+    with pytest.raises(ParameterError) as raised:
         load("digits")
-    assert str(refusal.value) == (
+    assert str(raised.value) == (
         'these images need scikit-learn, which is not installed: pip install "patchdyn[vision]"'
     )
 
 
 @shipped
-def test_a_table_that_is_cut_short_is_one_sentence(monkeypatch, tmp_path):
-    whole = packages._file("sklearn", "datasets/data/digits.csv.gz").read_bytes()
+def test_truncated_table_raises(monkeypatch, tmp_path):
+    content = packages._path("sklearn", "datasets/data/digits.csv.gz").read_bytes()
     cut = tmp_path / "digits.csv.gz"
-    cut.write_bytes(whole[: len(whole) // 2])
-    monkeypatch.setattr(packages, "_file", lambda *_: cut)
+    cut.write_bytes(content[: len(content) // 2])
+    monkeypatch.setattr(packages, "_path", lambda *_: cut)
     with pytest.raises(FileError, match=f"cannot read {cut}"):
         load("digits")
 
@@ -110,13 +111,13 @@ def test_a_table_that_is_cut_short_is_one_sentence(monkeypatch, tmp_path):
         (("digits", "here"), "path = here is not allowed: digits comes with a package"),
     ],
 )
-def test_bad_names_and_paths(arguments, sentence):
-    with pytest.raises(ParameterError) as refusal:
+def test_bad_names_and_paths_raise(arguments, sentence):
+    with pytest.raises(ParameterError) as raised:
         load(*arguments)
-    assert str(refusal.value) == sentence
+    assert str(raised.value) == sentence
 
 
-def _made(pixels=None, labels=None, classes=3):
+def _image_set(pixels=None, labels=None, classes=3):
     rng = np.random.default_rng(0)
     pixels = rng.normal(size=(60, 4, 4)) if pixels is None else pixels
     labels = np.arange(60) % 3 if labels is None else labels
@@ -137,20 +138,20 @@ def _with_nan():
         ({"pixels": np.ones((60, 4, 4))}, "they must vary"),
         ({"pixels": np.ones((60, 4))}, "real numbers of shape"),
         ({"labels": np.zeros(60, int)}, "two classes or more"),
-        ({"labels": 1 + np.arange(60) % 3}, "they are off by one, and must be 0..2"),
+        ({"labels": 1 + np.arange(60) % 3}, "integers in 0..2; they are off by one"),
         ({"labels": np.arange(60) % 4}, "integers in 0..2"),
         ({"labels": np.arange(59) % 3}, "60 integers, one for each image"),
         ({"labels": np.arange(60) % 3 + 0.5}, "60 integers, one for each image"),
     ],
 )
-def test_bad_images_and_labels_are_one_sentence(changes, sentence):
-    with pytest.raises(ParameterError, match=sentence) as refusal:
-        _made(**changes)
-    assert "\n" not in str(refusal.value)
+def test_bad_images_and_labels_raise(changes, sentence):
+    with pytest.raises(ParameterError, match=sentence) as raised:
+        _image_set(**changes)
+    assert "\n" not in str(raised.value)
 
 
-def test_good_images_pass_and_channels_are_standardised_one_by_one():
+def test_each_channel_is_standardised():
     pixels = np.random.default_rng(1).normal(size=(60, 4, 4, 2)) * [1.0, 50.0] + [3.0, -7.0]
-    images = _made(pixels)
+    images = _image_set(pixels)
     within(images.train.pixels.mean((0, 1, 2), dtype=float), [0.0, 0.0], 1e-6)
     close(images.train.pixels.std((0, 1, 2), dtype=float), [1.0, 1.0], 1e-6)

@@ -1,1 +1,0 @@
-"""Figures of the claims on real images: they draw labelled data and compute nothing."""
