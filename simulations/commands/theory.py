@@ -181,10 +181,11 @@ def _report(args: argparse.Namespace) -> int:
     """Write a report on the theory and its claims."""
     from simulations import theories
     from simulations.commands.reproduce import run_claims
+    from simulations.reproduction.claim import Context
     from simulations.stated.report import claims_of
 
     claims = claims_of(theories.from_file(args.file))
-    return run_claims(claims, args.report, quick=args.quick, force=True, workers=1)
+    return run_claims(claims, args.report, Context(args.quick), force=True, workers=1)
 
 
 def _write_example(name: str) -> int:

@@ -30,7 +30,7 @@ class TestQuickRuns:
             expected = Verdict.FINDING
         assert load(claim_id).paper is PAPER
         assert result(claim_id).verdict is expected
-        assert result(claim_id).measured.figures
+        assert result(claim_id).measurement.figures
 
     def test_registry_lists_the_claims_together(self):
         first = claim_ids().index(IDS[0])
