@@ -80,11 +80,12 @@ SEARCH = Table(
     index=(),
     columns={
         "tried": Column("problems tried"),
+        "decided": Column("problems decided"),
         "violation": Column("violation", missing="none found"),
         "error": Column("numerical error of the violation"),
     },
     strict={"no violation exceeds its numerical error": lambda t: t.violation.isna()},
-    predicates={"a problem was tried": lambda t: t.tried > 0},
+    predicates={"at least two problems were decided": lambda t: t.decided > 1},
 )
 
 
@@ -141,8 +142,13 @@ def _conjecture(theory: UserTheorySystem, text: str, context: Context) -> Measur
         progress=lambda fraction, _: context.progress(min(fraction, 1.0)),
     )
     settings: dict[str, Any] = {"budget": budget}
-    row = {"tried": report.tried, "violation": math.nan, "error": math.nan}
+    decided = report.tried - report.undecided
+    row: dict[str, float] = {"tried": report.tried, "decided": decided}
+    row |= {"violation": math.nan, "error": math.nan}
     if (trial := report.counterexample) is not None:
         row |= {"violation": float(trial.violation), "error": float(trial.bound)}
         settings |= {"problem": dict(trial.case.problem.values), "rerun": report.command}
+        assert report.largest is not None
+        settings |= {"largest violation": float(report.largest.violation)}
+        settings |= {"rerun of the largest": report.rerun(report.largest)}
     return Measurement({"search": SEARCH.frame([row])}, settings)
