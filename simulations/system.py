@@ -26,6 +26,7 @@ from simulations.solver_options import Solver, horizon_of
 
 if TYPE_CHECKING:
     import numpy as np
+    import xarray
 
     from dynamics import Risk, Trajectory
 
@@ -263,6 +264,10 @@ class System(ABC):
         raise ParameterError(
             f"--certify is not allowed with {self.command_option}: this theory has no certificates"
         )
+
+    def dataset(self, case: Case, trajectory: Trajectory, population: Risk) -> xarray.Dataset:
+        """Return a run as a labelled dataset with its observables."""
+        return population.observe(trajectory).to_dataset()
 
     def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return results that `patchdyn run --json` prints for this theory only."""

@@ -33,7 +33,9 @@ the language (the file needs no imports; choose names of arrays and indices free
   A["i", "j"]  + - * / **  .exp() .log() .tanh() .sigmoid() .softplus() .softplus_of_minus()
   .sum("j")  .softmax(over="j")  Same(p)["i", "j"]  Inside(p, s)["i", "k"]
   THEORY = Theory("name", "paper", sizes=(D,), parameters=(A,), data=Data(c, y),
-                  loss=lambda A, y: ..., names={{"A[same set]": "gamma"}})
+                  loss=lambda A, y: ..., names={{"A[same set]": "gamma"}},
+                  observables={{"gap": "gamma - rho"}},        numbers of a run
+                  events={{"learned": "loss < 0.1*nu"}})       first time of a statement
 
 examples:
   patchdyn theory --new mine                  write mine.py, a small example theory

@@ -12,9 +12,10 @@ from dynamics import Risk, Trajectory
 from dynamics.core.trajectory import Status, assemble
 from simulations.case import Case
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.grammar import names_in, parse
+from simulations.falsify.grammar import parse
 from simulations.falsify.meaning import depends_on_the_whole_run, holds, violation
 from simulations.system import System
+from symbolic.core.grammar import names_in
 
 _EVENT = 1e-4  # relative error of the time of an event
 _REFINED, _ROUNDS = 17, 3  # times around the worst record, and rounds of refinement
@@ -163,10 +164,10 @@ class Conjecture:
             trajectory = population.observe(trajectory)
             columns = self.system.observe(case, trajectory)
         errors = self.system.errors(case, trajectory)
-        return {
-            name: Bounded.within(values, errors[name])
-            for name, values in columns.items()
-            if name in self.names or name == "time"
+        used = {name: columns[name] for name in columns if name in self.names or name == "time"}
+        return {  # an observable of a theory file may be undefined
+            name: Bounded.of(values, Bounded.within(values, errors[name]).interval)
+            for name, values in used.items()
         }
 
 

@@ -5,13 +5,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import xarray
 
+from dynamics import Trajectory
+from simulations.case import Case
 from simulations.falsify import falsify
 from simulations.figures import report_figure, single_run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.stated.findings import AGREES, examine
+from simulations.stated.formulas import first_times
 from simulations.stated.system import UserTheorySystem
 from simulations.system import System
 
@@ -30,7 +34,7 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
         statement="Descent keeps the orbits of the symmetry group equal, for all sizes.",
         method="Loss and gradient of the derived reduction against the full model, small sizes.",
         criterion=f"Exact: rounding alone is allowed, {AGREES:g} of the largest gradient entry.",
-        tables={"reduction": REDUCTION},
+        tables={"reduction": REDUCTION, **_own_tables(theory)},
         measure=partial(_reduction, theory),
         headline=_sizes,
         finding=(
@@ -89,6 +93,29 @@ SEARCH = Table(
 )
 
 
+OBSERVABLES = Table(
+    index=("observable",),
+    columns={
+        "formula": Column("formula"),
+        "start": Column("at the start", missing="undefined"),
+        "end": Column("at the end", missing="undefined"),
+    },
+)
+EVENTS = Table(
+    index=("event",),
+    columns={
+        "formula": Column("formula"),
+        "time": Column("first time", "flow time", missing="not within the run", rtol=1e-5),
+    },
+)
+
+
+def _own_tables(theory: UserTheorySystem) -> dict[str, Table]:
+    """Return the tables of the observables and events that a file defines."""
+    tables = {"observables": OBSERVABLES, "events": EVENTS}
+    return {name: table for name, table in tables.items() if getattr(theory.theory, name)}
+
+
 def _sizes(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return dict(tables["reduction"].data.iloc[0])
 
@@ -112,16 +139,36 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
         "growth": findings.manifold.growth,
         "conserved": "; ".join(findings.conserved) or "nothing linear or quadratic",
     }
-    settings = dict(findings.check.at)
-    return Measurement({"reduction": REDUCTION.frame([row])}, settings, (_one_run(theory),))
-
-
-def _one_run(theory: UserTheorySystem) -> Figure:
     case = theory.build({})
-    run = theory.solve(case)
+    population = theory.population(case)
+    run = theory.solve(case, population=population)
+    columns = theory.observe(case, run)
+    times = first_times(theory.theory, theory.describe(case), run, population)
+    rows: dict[str, list[dict[str, Any]]] = {
+        "observables": [
+            {"observable": x, "formula": text, "start": columns[x][0], "end": columns[x][-1]}
+            for x, text in theory.theory.observables.items()
+        ],
+        "events": [
+            {"event": x, "formula": text, "time": times[x]}
+            for x, text in theory.theory.events.items()
+        ],
+    }
+    tables = {name: table.frame(rows[name]) for name, table in _own_tables(theory).items()}
+    tables["reduction"] = REDUCTION.frame([row])
+    figure = _figure(theory, case, run, columns)
+    return Measurement(tables, dict(findings.check.at), (figure,))
+
+
+def _figure(
+    theory: UserTheorySystem, case: Case, run: Trajectory, columns: Mapping[str, np.ndarray]
+) -> Figure:
+    """Return the figure of one run: order parameters, observables of the file and risk."""
+    own = list(theory.theory.observables)
+    states = np.array([*run.states.T, *(columns[name] for name in own)])
     data = xarray.Dataset(
-        {"state": (("parameter", "time"), run.states.T), "loss": ("time", run.loss)},
-        coords={"parameter": list(run.order_parameters), "time": run.time},
+        {"state": (("parameter", "time"), states), "loss": ("time", run.loss)},
+        coords={"parameter": [*run.order_parameters, *own], "time": run.time},
     )
     at = ", ".join(f"{name} = {x:g}" for name, x in case.problem.values.items())
     return report_figure(

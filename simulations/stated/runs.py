@@ -8,10 +8,8 @@ from typing import Any
 from flint import ctx
 
 from dynamics.core.errors import ParameterError
-from dynamics.theory.bounded import bounded
 from dynamics.theory.data import Law, orbits, relative_errors
-from dynamics.theory.kernel import compiled
-from dynamics.theory.risk import TheoryProblem, TheoryRisk
+from dynamics.theory.risk import Kernels, TheoryProblem, TheoryRisk
 from dynamics.theory.truncated import truncated
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Balls, Numbers, law
@@ -59,15 +57,13 @@ def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> T
     """Return the risk of a problem; raise TheoryError if the theory fails its check."""
     require_agreement(theory)
     known = law(theory, problem.values)
-    function = compiled(source_of(theory), theory.name)
     data = truncated(known, remainder) if remainder else orbits(known)
     data = replace(data, errors=_errors(theory, problem, known))
     return TheoryRisk(
         problem,
-        function,
+        Kernels.of(source_of(theory), theory.name),
         data,
         bounds(theory, problem.values) if remainder else None,
-        bounded(source_of(theory), theory.name),
     )
 
 

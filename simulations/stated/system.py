@@ -5,9 +5,10 @@ by ``0``). Names of orbits are converted to identifiers: ``Upsilon[global to loc
 ``Upsilon_global_to_local``.
 """
 
+from __future__ import annotations
+
 import hashlib
 import math
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,14 +26,19 @@ from dynamics.core.checks import finite
 from dynamics.core.parameters import Parameter, check_names, declared
 from dynamics.theory.risk import ROUNDING, TheoryProblem, TheoryRisk
 from simulations.case import Case, Quantity
+from simulations.falsify.bounded import Bounded
 from simulations.solver_options import Solver, error_of_states, horizon_of
 from simulations.stated import runs
 from simulations.stated.check import require_agreement
+from simulations.stated.formulas import first_times, observables
 from simulations.stated.law import Numbers
 from simulations.stated.sizes import by_sum
 from simulations.system import System
 from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
 from symbolic.theory.load import content
+
+if TYPE_CHECKING:
+    import xarray
 
 HORIZON = 1e3
 #: Number of sizes tried for the defaults.
@@ -41,8 +47,8 @@ _TRIED = 2000
 _LARGEST_TICK = 100
 #: Names that are reserved by the tools.
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
-          "gradient_bound", "largest_bound", "largest_gradient_bound", "status", "message",
-          "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
+          "gradient_bound", "largest_bound", "largest_gradient_bound", "initial_loss", "status",
+          "message", "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
           "optimizer", "momentum", "weight_decay",
           "rtol"}  # fmt: skip
 
@@ -76,7 +82,7 @@ class UserTheorySystem(System):
         self.theory: Theory = load_theory(self.path)
         self.name = f"stated:{self.theory.name}"
         self.title = f"{self.theory.name}, as {self.path.name} states it ({self.theory.paper})"
-        self.identifiers = {order.name: _identifier(order.name) for order in self.theory.orders}
+        self.identifiers = {order.name: order.identifier for order in self.theory.orders}
         self._check_identifiers()
         if digest is None:
             require_agreement(self.theory)
@@ -86,9 +92,14 @@ class UserTheorySystem(System):
             for order in self.theory.orders
         ]
         loss = Quantity("loss", "population risk")
+        own = [Quantity(name, text) for name, text in self.theory.observables.items()]
         self.outcomes = (
+            *(
+                Quantity(name, f"first time with {text}", "time")
+                for name, text in self.theory.events.items()
+            ),
             Quantity("time", "flow time reached", "time"),
-            *(Quantity(column.name, f"final {column.meaning}") for column in columns),
+            *(Quantity(column.name, f"final {column.meaning}") for column in (*columns, *own)),
             Quantity("initial_loss", "population risk at time 0"),
             Quantity("loss", "final population risk"),
             Quantity("bound", "error of the final population risk (certified)"),
@@ -98,7 +109,7 @@ class UserTheorySystem(System):
             Quantity("seconds", "wall time", "s"),
         )
         self.observables = (
-            Quantity("time", "learning rate x steps", "time"), *columns, loss,
+            Quantity("time", "learning rate x steps", "time"), *columns, *own, loss,
             Quantity("bound", "absolute error of the loss"),
             Quantity("gradient_bound", "largest absolute error of a gradient entry"),
         )  # fmt: skip
@@ -122,6 +133,7 @@ class UserTheorySystem(System):
         names = [size.name for size in self.theory.sizes] + list(self.theory.free_constants)
         for identifier in self.identifiers.values():
             names += [identifier, f"{identifier}0"]
+        names += [*self.theory.observables, *self.theory.events]
         conflicts = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
         if conflicts:
             raise TheoryError(
@@ -222,21 +234,25 @@ class UserTheorySystem(System):
         }
         if trajectory.time.size == 0:
             return outcomes
-        ends = {
-            identifier: float(trajectory.column(name)[-1])
-            for name, identifier in self.identifiers.items()
-        }
-        return outcomes | ends | {
-            "time": float(trajectory.time[-1]),
+        last = self.observe(case, trajectory.at_records([-1]))
+        outcomes |= {name: float(values[0]) for name, values in last.items()}
+        risk = cast(TheoryRisk, population)
+        outcomes |= first_times(self.theory, self.describe(case), trajectory, risk)
+        return outcomes | {
             "initial_loss": float(trajectory.loss[0]),
-            "loss": float(trajectory.loss[-1]),
-            "bound": float(trajectory.bound[-1]),
             "largest_bound": float(np.max(trajectory.bound)),
             "largest_gradient_bound": float(np.max(trajectory.largest_gradient_bound)),
         }  # fmt: skip
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
-        """Return time, order parameters, risk and its bound at the records of a run."""
+        """Return time, order parameters, own observables, risk and its bound at the records."""
+        columns = self._columns(trajectory)
+        exact = {name: Bounded.exact(values) for name, values in columns.items()}
+        own = observables(self.theory, self.describe(case), exact)
+        return columns | {name: number.value for name, number in own.items()}
+
+    def _columns(self, trajectory: Trajectory) -> dict[str, np.ndarray]:
+        """Return the observables of every theory at the records of a run."""
         states = {
             identifier: trajectory.column(name) for name, identifier in self.identifiers.items()
         }
@@ -245,12 +261,21 @@ class UserTheorySystem(System):
 
     def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order."""
-        errors = {
-            name: error_of_states(trajectory, values)
-            for name, values in self.observe(case, trajectory).items()
-        }
-        loss = errors["loss"] + trajectory.bound
-        return {**errors, "time": 0.0, "bound": 0.0, "gradient_bound": 0.0, "loss": loss}
+        columns = self._columns(trajectory)
+        errors = {name: error_of_states(trajectory, values) for name, values in columns.items()}
+        errors |= {"loss": errors["loss"] + trajectory.bound}
+        errors |= dict.fromkeys(("time", "bound", "gradient_bound"), np.zeros(trajectory.time.size))
+        bounded = {name: Bounded.within(values, errors[name]) for name, values in columns.items()}
+        own = observables(self.theory, self.describe(case), bounded)
+        return errors | {name: number.error for name, number in own.items()}
+
+    def dataset(self, case: Case, trajectory: Trajectory, population: Risk) -> xarray.Dataset:
+        """Return a run as a dataset, with the observables of the file."""
+        data = super().dataset(case, trajectory, population)
+        columns, texts = self.observe(case, trajectory), self.theory.observables
+        return data.assign(
+            {name: ("time", columns[name], {"long_name": text}) for name, text in texts.items()}
+        )
 
     def describe(self, case: Case) -> dict[str, float]:
         """Return sizes, constants, start and horizon."""
@@ -293,8 +318,3 @@ def _ticks_of_constant(constant: Constant, value: float) -> tuple[float, ...]:
     else:
         tried = evenly(value - 3.0, value + 3.0, 0.25)
     return tuple(x for x in tried if constant.allows(x))
-
-
-def _identifier(name: str) -> str:
-    """Convert a name to an identifier."""
-    return re.sub(r"\W+", "_", name).strip("_")

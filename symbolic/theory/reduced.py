@@ -1,5 +1,6 @@
 """Results of a derivation: the order parameters, and the reduced loss and gradient."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,11 @@ class OrderParameter:
     key: tuple[Any, ...]
     count: sp.Expr
     start: sp.Expr
+
+    @property
+    def identifier(self) -> str:
+        """Name as an identifier, for formulas and options: ``Q_other_feature``."""
+        return re.sub(r"\W+", "_", self.name).strip("_")
 
     @property
     def symbol(self) -> sp.Symbol:

@@ -12,6 +12,7 @@ import sympy as sp
 from symbolic.theory.cost import require_affordable
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.expression import Array, Node
+from symbolic.theory.formulas import Formulas, parsed
 from symbolic.theory.lifted import Lift
 from symbolic.theory.numbers import Constant, Size, check_name, check_text
 from symbolic.theory.orbit_data import OuterSet, outer_sets
@@ -56,6 +57,11 @@ class Theory:
         Default sizes, constants and ``horizon``, such as ``{"D": 16, "horizon": 1e6}``.
     usual
         Former name of ``defaults``.
+    observables
+        Further numbers along a run: mapping from name to formula, such as ``{"gap": "a - b"}``.
+    events
+        Times of a run: mapping from name to a statement, such as ``{"learned": "loss < 0.1"}``. The
+        event is the first time at which it holds.
 
     Attributes
     ----------
@@ -105,6 +111,8 @@ class Theory:
         claims: Sequence[str] = (),
         defaults: Mapping[str, float] | None = None,
         usual: Mapping[str, float] | None = None,
+        observables: Mapping[str, str] | None = None,
+        events: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.paper, self.location = name, paper, calling_line()
         self.sizes, self.parameters = tuple(sizes), tuple(parameters)
@@ -122,6 +130,7 @@ class Theory:
         self.claims, self.defaults = tuple(claims), dict(defaults or usual or {})
         for claim in self.claims:
             check_text("claim", claim)
+        self.observables, self.events = dict(observables or {}), dict(events or {})
         self.constants: tuple[Constant, ...] = ()
         self.digest: str | None = None
         for argument, cls, values in (
@@ -230,6 +239,11 @@ class Theory:
         parts = [part for index_set in sets for part in index_set.parts]
         parts += [part.inside for part in parts if part.inside is not None]
         return outer_sets(parts, [x for x in self.data if not isinstance(x, Gaussian)])
+
+    @cached_property
+    def formulas(self) -> Formulas:
+        """Parsed observables and events; raises `TheoryError` if one is not allowed."""
+        return parsed(self)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -369,7 +369,7 @@ class TestCommand:
         ("arguments", "words"),
         [
             (["gama >= rho"], "unknown name 'gama': did you mean gamma"),
-            (["gamma >= rho", "--where", "D <"], "the conjecture ends where a value is expected"),
+            (["gamma >= rho", "--where", "D <"], "the formula ends where a value is expected"),
             (["gamma >= rho", "--budget", "0"], "budget = 0 is not allowed"),
             (["gamma >= rho", "--fix", "D"], "--fix D is not allowed: it must be NAME=VALUE"),
             (["gamma >= rho", "--fix", "solver=euler"], "solver = 'euler' is not allowed"),

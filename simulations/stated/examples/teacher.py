@@ -36,5 +36,7 @@ THEORY = Theory(
     loss=loss,
     names={"A[same group]": "c_in", "A[other group]": "c_out"},
     claims=["c_in >= c_out", "loss <= at_start(loss)"],
+    observables={"gap": "c_in - c_out"},
+    events={"learned": "loss < 0.1*at_start(loss)"},
     defaults={"D": 16, "K": 4, "nu": 1.0, "horizon": 1e6},
 )
