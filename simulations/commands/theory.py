@@ -35,7 +35,8 @@ the language (the file needs no imports; choose names of arrays and indices free
   THEORY = Theory("name", "paper", sizes=(D,), parameters=(A,), data=Data(c, y),
                   loss=lambda A, y: ..., names={{"A[same set]": "gamma"}},
                   observables={{"gap": "gamma - rho"}},        numbers of a run
-                  events={{"learned": "loss < 0.1*nu"}})       first time of a statement
+                  events={{"learned": "loss < 0.1*nu"}},       first time of a statement
+                  claims=[Claim("Lemma 1", "The gap stays open.", "gap >= 0")])
 
 examples:
   patchdyn theory --new mine                  write mine.py, a small example theory
@@ -172,7 +173,8 @@ def _falsify(args: argparse.Namespace) -> int:
     from simulations.commands.falsify import search
     from symbolic.theory import load_theory
 
-    conjectures = [args.falsify] if args.falsify else load_theory(args.file).claims
+    claims = load_theory(args.file).claims
+    conjectures = [args.falsify] if args.falsify else [claim.condition for claim in claims]
     if not conjectures:
         raise BadInput(f"{args.file} has no claims: give a conjecture as in --falsify 'a <= 1'")
     system = theories.from_file(args.file).name

@@ -29,6 +29,7 @@ A bilinear form that learns to score equal elements above different ones:
 
 from symbolic.theory.errors import TheoryError
 from symbolic.theory.expression import Inside, Node, Same
+from symbolic.theory.formulas import Claim
 from symbolic.theory.load import load_theory
 from symbolic.theory.numbers import Constant, Size, constants
 from symbolic.theory.reduced import OrderParameter, Reduced
@@ -39,6 +40,7 @@ from symbolic.theory.theory import Theory
 
 __all__ = [
     "Choice",
+    "Claim",
     "Colouring",
     "Constant",
     "Data",

@@ -12,7 +12,7 @@ import sympy as sp
 from symbolic.theory.cost import require_affordable
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.expression import Array, Node
-from symbolic.theory.formulas import Formulas, parsed
+from symbolic.theory.formulas import Claim, Formulas, parsed
 from symbolic.theory.lifted import Lift
 from symbolic.theory.numbers import Constant, Size, check_name, check_text
 from symbolic.theory.orbit_data import OuterSet, outer_sets
@@ -52,7 +52,7 @@ class Theory:
         Mapping from derived names of order parameters to names of the paper, such as
         ``{"A[same set]": "gamma"}``.
     claims
-        Conjectures about order parameters, such as ``"gamma >= rho"``.
+        Claims about runs: each a `Claim`, or only its formula, such as ``"gamma >= rho"``.
     defaults
         Default sizes, constants and ``horizon``, such as ``{"D": 16, "horizon": 1e6}``.
     usual
@@ -108,7 +108,7 @@ class Theory:
         loss: Callable[..., Node],
         data: Data | None = None,
         names: Mapping[str, str] | None = None,
-        claims: Sequence[str] = (),
+        claims: Sequence[Claim | str] = (),
         defaults: Mapping[str, float] | None = None,
         usual: Mapping[str, float] | None = None,
         observables: Mapping[str, str] | None = None,
@@ -125,11 +125,9 @@ class Theory:
         )
         require(
             not isinstance(claims, str),
-            f"claims = {short_repr(claims)} is not allowed: it must be a sequence of texts",
+            f"claims = {short_repr(claims)} is not allowed: it must be a sequence of claims",
         )
-        self.claims, self.defaults = tuple(claims), dict(defaults or usual or {})
-        for claim in self.claims:
-            check_text("claim", claim)
+        self.claims, self.defaults = tuple(map(Claim.of, claims)), dict(defaults or usual or {})
         self.observables, self.events = dict(observables or {}), dict(events or {})
         self.constants: tuple[Constant, ...] = ()
         self.digest: str | None = None

@@ -13,6 +13,9 @@ from simulations.cli import main
 from simulations.explorer import fragments
 from simulations.explorer.run_job import Task, run_data
 from simulations.falsify import Conjecture, Result
+from simulations.reproduction.claim import Context
+from simulations.stated import conjectures
+from simulations.stated.report import claims_of
 from simulations.stated.system import UserTheorySystem
 from tests.closeness import close, within
 
@@ -28,6 +31,7 @@ THEORY = Theory(
     defaults={"n": 4, "horizon": 100},
     observables={"missing": "1/n - w", "share": "1 - n*missing", "ratio": "w/time"},
     events={EVENTS},
+    claims=[{CLAIMS}],
 )
 """
 EVENTS = {
@@ -52,7 +56,7 @@ def forgotten():
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     file = tmp_path_factory.mktemp("theory") / "mark.py"
-    file.write_text(MARK.replace("{EVENTS}", repr(EVENTS)))
+    file.write_text(MARK.replace("{EVENTS}", repr(EVENTS)).replace("{CLAIMS}", ""))
     return file
 
 
@@ -175,3 +179,33 @@ def test_report_has_a_table_of_each(path, tmp_path, capsys):
     names = [row["at"]["observable"] for row in tables["observables"]["rows"]]
     assert names == ["missing", "share", "ratio"]
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("condition", "verdict"),
+    [
+        ("half < 1", "holds"),
+        ("share <= 0.5", "fails"),
+        ("at_end(share) < 0.9", "finding"),  # violated at the longer horizon only
+        ("half < never", "holds"),
+        ("never < half", "fails"),
+        ("narrow < 60", "finding"),  # no run is long enough
+        ("n*missing + share == 1", "holds"),  # up to rounding
+        ("log(w - 1) > 0", "finding"),  # undefined
+    ],
+)
+def test_verdict_on_a_claim(tmp_path, monkeypatch, condition, verdict):
+    """A claim fails only if it is violated at every horizon and number of records."""
+    monkeypatch.setattr(conjectures, "QUICK_BUDGET", 4.0)
+    path = tmp_path / "mark.py"
+    claim = f"Claim('Lemma 7', 'In plain words.', {condition!r})"
+    text = MARK.replace('"horizon": 100', '"horizon": 2').replace("{EVENTS}", repr(EVENTS))
+    path.write_text(text.replace("{CLAIMS}", claim))
+    (checked,) = list(claims_of(UserTheorySystem(path)))[1:]
+    assert (checked.place, checked.statement) == ("Lemma 7", "In plain words.")
+    result = checked.run(Context(quick=True))
+    assert result.verdict == verdict
+    runs, searches = result.tables["runs"].data, result.tables["searches"].data
+    assert sorted(runs.index) == [(2.0, 80), (2.0, 240), (20.0, 80), (20.0, 240)]
+    assert sorted(searches.index) == [(2.0, 0), (2.0, 1), (20.0, 0), (20.0, 1)]
+    assert result.finding.startswith(f"{(runs.result == 'violated').sum()} of 4 runs violate it")
