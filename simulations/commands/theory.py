@@ -30,6 +30,7 @@ the language (the file needs no imports; choose names of arrays and indices free
   t = Sequence("t", k, u)                            t["i", "j"] = 1 if entry i of k is j in u
   g = Gaussian("g", (p, x), variance=1)              polynomials are integrated exactly
   A = Tensor("A", (p, p), start=0); A.fix("diagonal", 1)
+  B = Tensor("B", (p,), start=normal(0.1))           random: one number for each orbit, see --seed
   A["i", "j"]  + - * / **  .exp() .log() .tanh() .sigmoid() .softplus() .softplus_of_minus()
   .sum("j")  .softmax(over="j")  Same(p)["i", "j"]  Inside(p, s)["i", "k"]
   THEORY = Theory("name", "paper", sizes=(D,), parameters=(A,), data=Data(c, y),

@@ -1,10 +1,12 @@
 """Verdicts on the claims of a theory file, from runs at several horizons and several searches."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,24 +19,37 @@ from simulations.stated.system import UserTheorySystem
 from simulations.system import RECORDS
 from symbolic import theory as language
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: Seconds of all searches for a counterexample to a claim.
 BUDGET, QUICK_BUDGET = 30.0, 10.0
 #: Horizons of the runs relative to that of the file, numbers of records, and seeds of searches.
 HORIZONS, RECORDS_OF_RUNS, SEEDS = (1.0, 10.0), (RECORDS, 3 * RECORDS), (0, 1)
+#: Seeds of a random start at the defaults of the file.
+STARTS = range(5)
+
+
+def _at_some_horizon(passed: pd.Series[bool]) -> pd.Series[bool]:
+    """Return for each run whether one run from the same start passes."""
+    return passed.groupby(level="start").transform("any")
+
 
 RUNS = Table(
-    index=("horizon", "records"),
+    index=("start", "horizon", "records"),
     columns={
         "result": Column("result at the defaults of the file"),
         "violation": Column("violation", missing="undefined", rtol=1e-3, atol=1e-9),
         "error": Column("numerical error of the violation", missing="unknown", rtol=1.0),
     },
-    strict={"not violated at every horizon": lambda t: (t.result != Result.VIOLATED).any()},
+    strict={
+        "not violated at every horizon": lambda t: _at_some_horizon(t.result != Result.VIOLATED)
+    },
     predicates={
         "not violated": lambda t: t.result != Result.VIOLATED,
-        "decided at one horizon": lambda t: (
+        "decided at one horizon": lambda t: _at_some_horizon(
             (t.result == Result.HOLDS) | ((t.result == Result.NOISE) & np.isfinite(t.violation))
-        ).any(),
+        ),
     },
 )
 SEARCHES = Table(
@@ -90,13 +105,17 @@ def _measure(theory: UserTheorySystem, claim: language.Claim, context: Context) 
     conjecture = Conjecture(claim.condition, theory)
     runs = [
         {
+            "start": seed,
             "horizon": horizon,
             "records": records,
             "result": str(trial.result),
             "violation": trial.violation,
             "error": trial.bound,
         }
-        for horizon, records, trial in _trials(conjecture, {})
+        for seed in (STARTS if theory.theory.is_random else (0,))
+        for horizon, records, trial in _trials(
+            conjecture, {"seed": seed} if theory.theory.is_random else {}
+        )
     ]
     budget = (QUICK_BUDGET if context.quick else BUDGET) / (len(HORIZONS) * len(SEEDS))
     settings: dict[str, Any] = {"condition": claim.condition, "budget": budget}

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 HORIZON = 1e3
 #: Number of sizes tried; number of sizes of random cases, and their largest number of data orbits.
 _TRIED, _DRAWN, _MOST_DRAWN = 2000, 24, 2000
+#: Number of seeds of a random start among slider values and random cases.
+_SEEDS = 20
 #: Largest divisor among the slider values.
 _LARGEST_TICK = 100
 #: Names that are reserved by the tools.
@@ -136,6 +138,7 @@ class UserTheorySystem(System):
         for identifier in self.identifiers.values():
             names += [identifier, f"{identifier}0"]
         names += [*self.theory.observables, *self.theory.events]
+        names += ["seed"] * self.theory.is_random
         conflicts = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
         if conflicts:
             raise TheoryError(
@@ -162,6 +165,11 @@ class UserTheorySystem(System):
         for order in self.theory.orders:
             name = f"{self.identifiers[order.name]}0"
             yield Parameter(name, f"initial {order.name}", default_text=str(order.start))
+        if self.theory.is_random:
+            yield Parameter(
+                "seed", "seed of the random start", int, "an integer, at least 0", default=0,
+                ticks=tuple(range(_SEEDS)),
+            )  # fmt: skip
         solver, tenth = dict(declared(Solver)), math.log10(self.horizon)
         ticks = decades(tenth - 4, tenth + 2, each=4)
         solver["horizon"] = replace(
@@ -213,7 +221,7 @@ class UserTheorySystem(System):
             checked = self.theory.checked(self.default_values | given)
         except TheoryError as error:
             raise ParameterError(error.sentence) from None
-        problem = runs.problem(self.theory, checked)
+        problem = runs.problem(self.theory, checked, values.get("seed", 0))
         start = {
             name: finite(f"{identifier}0", values.get(f"{identifier}0", problem.start[name]))
             for name, identifier in self.identifiers.items()
@@ -282,27 +290,42 @@ class UserTheorySystem(System):
     def describe(self, case: Case) -> dict[str, float]:
         """Return sizes, constants, start and horizon."""
         start = {f"{self.identifiers[name]}0": x for name, x in case.problem.start.items()}
-        return {**case.problem.values, **start, "horizon": horizon_of(case)}
+        return {**case.problem.values, **start, **self._seed(case), "horizon": horizon_of(case)}
+
+    def _seed(self, case: Case) -> dict[str, int]:
+        """Return the seed of the random start as a mapping, empty without one."""
+        return {"seed": int(case.values.get("seed", 0))} if self.theory.is_random else {}
 
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the options of sizes, constants, given initial values and the solver."""
         given = {f"{name}0" for name in self.identifiers.values()} & set(case.values)
         start = {name: x for name, x in self.describe(case).items() if name in given}
         solver = {"solver": case.solver, **case.settings}
-        return {**case.problem.values, **start, **solver}
+        return {**case.problem.values, **start, **self._seed(case), **solver}
 
     def cases(self, **fixed: Any) -> Any:
         """Return a strategy of small sizes and of constants in their domains."""
         rows = [row for row in islice(self._feasible(fixed), _DRAWN)]
         if not rows:
             return st.nothing()
-        constants = {
+        constants: dict[str, st.SearchStrategy[Any]] = {
             name: st.just(constant.example) | _within(constant)
             for name, constant in self.theory.free_constants.items()
             if name not in fixed
         }
+        filtered = self.theory.is_random and bool(constants)
+        if self.theory.is_random:
+            constants["seed"] = st.integers(0, _SEEDS - 1)
         pairs = st.tuples(st.sampled_from(rows), st.fixed_dictionaries(constants))
-        return pairs.map(lambda pair: {**pair[0], **pair[1], **fixed})
+        values = pairs.map(lambda pair: {**pair[0], **pair[1], **fixed})
+        return values.filter(self._has_positive_scales) if filtered else values
+
+    def _has_positive_scales(self, values: Mapping[str, Any]) -> bool:
+        """Return whether the scales of random starts are positive at parameter values."""
+        own = {name: values.get(name, x) for name, x in self.default_values.items()}
+        numbers = Numbers(own)
+        scales = [order.scale for order in self.theory.orders if order.scale is not None]
+        return all(numbers.real(scale) > 0 for scale in scales)
 
     def _feasible(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, int]]:
         """Yield small sizes that agree with the fixed values and have few data orbits."""

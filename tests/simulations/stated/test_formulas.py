@@ -181,31 +181,37 @@ def test_report_has_a_table_of_each(path, tmp_path, capsys):
     capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    ("condition", "verdict"),
-    [
-        ("half < 1", "holds"),
-        ("share <= 0.5", "fails"),
-        ("at_end(share) < 0.9", "finding"),  # violated at the longer horizon only
-        ("half < never", "holds"),
-        ("never < half", "fails"),
-        ("narrow < 60", "finding"),  # no run is long enough
-        ("n*missing + share == 1", "holds"),  # up to rounding
-        ("log(w - 1) > 0", "finding"),  # undefined
-    ],
-)
-def test_verdict_on_a_claim(tmp_path, monkeypatch, condition, verdict):
-    """A claim fails only if it is violated at every horizon and number of records."""
-    monkeypatch.setattr(conjectures, "QUICK_BUDGET", 4.0)
-    path = tmp_path / "mark.py"
-    claim = f"Claim('Lemma 7', 'In plain words.', {condition!r})"
+VERDICTS = {
+    "half < 1": "holds",
+    "share <= 0.5": "fails",
+    "at_end(share) < 0.9": "finding",  # violated at the longer horizon only
+    "half < never": "holds",
+    "never < half": "fails",
+    "narrow < 60": "finding",  # no run is long enough
+    "n*missing + share == 1": "holds",  # up to rounding
+    "log(w - 1) > 0": "finding",  # undefined
+}
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory):
+    path = tmp_path_factory.mktemp("claims") / "mark.py"
+    texts = [f"Claim('Lemma 7', 'Text {i}.', {x!r})" for i, x in enumerate(VERDICTS)]
     text = MARK.replace('"horizon": 100', '"horizon": 2').replace("{EVENTS}", repr(EVENTS))
-    path.write_text(text.replace("{CLAIMS}", claim))
-    (checked,) = list(claims_of(UserTheorySystem(path)))[1:]
-    assert (checked.place, checked.statement) == ("Lemma 7", "In plain words.")
+    path.write_text(text.replace("{CLAIMS}", ", ".join(texts)))
+    return dict(zip(VERDICTS, list(claims_of(UserTheorySystem(path)))[1:], strict=True))
+
+
+@pytest.mark.parametrize("condition", VERDICTS)
+def test_verdict_on_a_claim(claims, monkeypatch, condition):
+    """A claim fails only if it is violated at every horizon and number of records."""
+    monkeypatch.setattr(conjectures, "QUICK_BUDGET", 1.0)
+    checked = claims[condition]
+    assert checked.place == "Lemma 7"
+    assert checked.statement == f"Text {list(VERDICTS).index(condition)}."
     result = checked.run(Context(quick=True))
-    assert result.verdict == verdict
+    assert result.verdict == VERDICTS[condition]
     runs, searches = result.tables["runs"].data, result.tables["searches"].data
-    assert sorted(runs.index) == [(2.0, 80), (2.0, 240), (20.0, 80), (20.0, 240)]
+    assert sorted(runs.index) == [(0, t, records) for t in (2.0, 20.0) for records in (80, 240)]
     assert sorted(searches.index) == [(2.0, 0), (2.0, 1), (20.0, 0), (20.0, 1)]
     assert result.finding.startswith(f"{(runs.result == 'violated').sum()} of 4 runs violate it")
