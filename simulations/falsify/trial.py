@@ -164,10 +164,10 @@ class Conjecture:
             trajectory = population.observe(trajectory)
             columns = self.system.observe(case, trajectory)
         errors = self.system.errors(case, trajectory)
-        used = {name: columns[name] for name in columns if name in self.names or name == "time"}
-        return {  # an observable of a theory file may be undefined
-            name: Bounded.of(values, Bounded.within(values, errors[name]).interval)
-            for name, values in used.items()
+        return {
+            name: Bounded.within(values, errors[name])
+            for name, values in columns.items()
+            if name in self.names or name == "time"
         }
 
 
