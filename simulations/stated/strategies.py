@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
 from dynamics import ParameterError
 from dynamics.theory.data import count_orbits
 from simulations.parameter_strategies import check_ranges, reals, within
-from simulations.stated.law import law
+from simulations.stated.law import Numbers, law
 from simulations.stated.sizes import by_sum
+from simulations.stated.system import SEEDS, UserTheorySystem
 from symbolic.theory import Constant, Size, TheoryError
-
-if TYPE_CHECKING:
-    from simulations.stated.system import UserTheorySystem
 
 #: Number of sizes tried; number of rows of sizes to choose from, of each of the two types (small,
 #: near the defaults), without and with ranges.
@@ -85,13 +84,23 @@ def _with_constants(
     system: UserTheorySystem, rows: Sequence[Mapping[str, int]], fixed: Mapping[str, Any]
 ) -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy of a row of sizes with random constants and the fixed values."""
-    constants = {
+    constants: dict[str, st.SearchStrategy[Any]] = {
         name: st.just(constant.example) | _in_domain(constant)
         for name, constant in system.theory.free_constants.items()
         if name not in fixed
     }
+    if system.theory.is_random and "seed" not in fixed:
+        constants["seed"] = st.integers(0, SEEDS - 1)
     pairs = st.tuples(st.sampled_from(rows), st.fixed_dictionaries(constants))
-    return pairs.map(lambda pair: {**pair[0], **pair[1], **fixed})
+    values = pairs.map(lambda pair: {**pair[0], **pair[1], **fixed})
+    return values.filter(partial(_has_positive_scales, system)) if constants else values
+
+
+def _has_positive_scales(system: UserTheorySystem, values: Mapping[str, Any]) -> bool:
+    """Return whether the scales of random starts are positive at parameter values."""
+    numbers = Numbers({name: values.get(name, x) for name, x in system.default_values.items()})
+    scales = [order.scale for order in system.theory.orders if order.scale is not None]
+    return all(numbers.real(scale) > 0 for scale in scales)
 
 
 def _rows(

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 HORIZON = 1e3
 #: Number of sizes tried for the defaults.
 _TRIED = 2000
+#: Number of seeds of a random start among slider values and random cases.
+SEEDS = 20
 #: Largest divisor among the slider values.
 _LARGEST_TICK = 100
 #: Names that are reserved by the tools.
@@ -134,6 +136,7 @@ class UserTheorySystem(System):
         for identifier in self.identifiers.values():
             names += [identifier, f"{identifier}0"]
         names += [*self.theory.observables, *self.theory.events]
+        names += ["seed"] * self.theory.is_random
         conflicts = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
         if conflicts:
             raise TheoryError(
@@ -160,6 +163,11 @@ class UserTheorySystem(System):
         for order in self.theory.orders:
             name = f"{self.identifiers[order.name]}0"
             yield Parameter(name, f"initial {order.name}", default_text=str(order.start))
+        if self.theory.is_random:
+            yield Parameter(
+                "seed", "seed of the random start", int, "an integer, at least 0", default=0,
+                ticks=tuple(range(SEEDS)),
+            )  # fmt: skip
         solver, tenth = dict(declared(Solver)), math.log10(self.horizon)
         ticks = decades(tenth - 4, tenth + 2, each=4)
         solver["horizon"] = replace(
@@ -211,7 +219,7 @@ class UserTheorySystem(System):
             checked = self.theory.checked(self.default_values | given)
         except TheoryError as error:
             raise ParameterError(error.sentence) from None
-        problem = runs.problem(self.theory, checked)
+        problem = runs.problem(self.theory, checked, values.get("seed", 0))
         start = {
             name: finite(f"{identifier}0", values.get(f"{identifier}0", problem.start[name]))
             for name, identifier in self.identifiers.items()
@@ -280,14 +288,18 @@ class UserTheorySystem(System):
     def describe(self, case: Case) -> dict[str, float]:
         """Return sizes, constants, start and horizon."""
         start = {f"{self.identifiers[name]}0": x for name, x in case.problem.start.items()}
-        return {**case.problem.values, **start, "horizon": horizon_of(case)}
+        return {**case.problem.values, **start, **self._seed(case), "horizon": horizon_of(case)}
+
+    def _seed(self, case: Case) -> dict[str, int]:
+        """Return the seed of the random start as a mapping, empty without one."""
+        return {"seed": int(case.values.get("seed", 0))} if self.theory.is_random else {}
 
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the options of sizes, constants, given initial values and the solver."""
         given = {f"{name}0" for name in self.identifiers.values()} & set(case.values)
         start = {name: x for name, x in self.describe(case).items() if name in given}
         solver = {"solver": case.solver, **case.settings}
-        return {**case.problem.values, **start, **solver}
+        return {**case.problem.values, **start, **self._seed(case), **solver}
 
     def cases(
         self, ranges: Mapping[str, tuple[float, float]] = MappingProxyType({}), /, **fixed: Any

@@ -62,7 +62,7 @@ def known_system(solve):
     """The positional system with runs that are known in closed form."""
     return changed(
         POSITIONAL, population=lambda case: Stub(case.problem),
-        solve=lambda case, progress=None, population=None: solve(case),
+        solve=lambda case, progress=None, records=0, population=None: solve(case),
     )  # fmt: skip
 
 
@@ -274,7 +274,7 @@ class TestSearch:
         """By a clock that only reports of progress move, 0.01 s each."""
         began, reports = time.monotonic(), []
 
-        def endless(case, progress=None, population=None):
+        def endless(case, progress=None, records=0, population=None):
             while True:
                 reports.append(case)
                 progress(0.5)

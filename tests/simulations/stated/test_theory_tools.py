@@ -183,7 +183,7 @@ def test_rejected_commands(tmp_path, capsys, words, sentence):
     for name, text in (
         ("wrong", "nothing\n"),
         ("clash", TEACHER.read_text().replace("nu", "horizon").replace('"c_out"', '"x0"')
-                  .replace('"c_in"', '"x"').replace('"c_in >= c_out", ', "")
+                  .replace('"c_in"', '"x"').replace("c_in >= c_out", "loss > 0")
                   .replace('"gap": "c_in - c_out"', "")),
     ):  # fmt: skip
         files[name] = tmp_path / f"{name}.py"
@@ -228,9 +228,9 @@ def test_the_command_of_a_file_passes_on(tmp_path, monkeypatch, capsys):
 
 def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     """A conjecture that is false fails, with the command that shows it."""
-    from simulations.stated import report
+    from simulations.stated import conjectures
 
-    monkeypatch.setattr(report, "QUICK_BUDGET", 8.0)
+    monkeypatch.setattr(conjectures, "QUICK_BUDGET", 8.0)
     path = tmp_path / "mine.py"
     path.write_text(TEACHER.read_text().replace('"loss <= at_start(loss)"', '"v <= 0.1"'))
     folder = tmp_path / "report"
