@@ -32,7 +32,7 @@ the language of conjectures:
   statements   and, or, not, always(s), eventually(s), parentheses
 A statement about functions of time means: at all times t >= 0. The violation of a <= b is a - b, of
 `and` the larger violation, of `or` the smaller one. For the names of another --system, use an
-unknown name: the error message lists them.
+unknown name: the error message lists them. A theory in a file adds its observables and events.
 
 examples:
   patchdyn falsify 'gamma >= rho'

@@ -94,10 +94,20 @@ def test_event_is_not_beyond_the_horizon(system):
     within(outcomes(system, horizon=0.7)["half"], math.log(2.0), 1e-6)
 
 
-def test_event_of_gradient_descent(system):
-    """w_k = (1 - 0.99^k) / n exceeds one half between steps 68 and 69."""
-    times = outcomes(system, solver="gd", learning_rate=0.01, steps=100, records=100)
-    assert 0.68 <= times["half"] <= 0.69
+@pytest.mark.parametrize("records", [2, 10, 80])
+def test_event_of_gradient_descent_is_a_step(system, records):
+    """w_k = (1 - 0.999^k) / n exceeds one half at step 693, wherever the records are."""
+    given = {"solver": "gd", "learning_rate": 0.001, "steps": 5000}
+    close(outcomes(system, records=records, **given)["half"], 0.693, rel=1e-12)
+    assert outcomes(system, records=records, **given)["at_once"] == 0.0
+    given |= {"optimizer": "sign", "learning_rate": 0.0003, "steps": 1000}
+    close(outcomes(system, records=records, **given)["half"], 0.0003 * 417, rel=1e-12)
+
+
+def test_event_of_momentum_is_between_two_records(system):
+    given = {"solver": "gd", "learning_rate": 0.001, "steps": 2000, "optimizer": "momentum"}
+    few, all_steps = outcomes(system, records=60, **given), outcomes(system, records=3000, **given)
+    within(few["half"], all_steps["half"], 0.005)
 
 
 def test_observables_and_their_errors(system):
