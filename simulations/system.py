@@ -6,7 +6,7 @@ import contextlib
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -94,6 +94,11 @@ class System(ABC):
     portrait: tuple[str, str] | None = None
     precompile: tuple[str, ...] = ("-m", "dynamics.precompile")
     fingerprint: str = ""
+
+    @property
+    def equations(self) -> Sequence[str]:
+        """Derived equations as formulas in LaTeX; empty if there is no derivation to show."""
+        return ()
 
     @property
     def command_option(self) -> str:

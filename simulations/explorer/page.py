@@ -133,6 +133,7 @@ class Page:
         on_change(self.time, "value", self._time_chosen)
         self.caption = text("caption")
         self.outcomes, self.invariants = text("outcomes"), text("invariants")
+        self.equations = text("equations", fragments.equations(self.theory))
         self.sweep = None
         if sweep is not None:
             self.sweep = SweepPanel(sweep, self.view.choices, text, self._cell, self._write_address)
@@ -188,6 +189,7 @@ class Page:
             column(self.matrix.figure, self.time, self.caption, name="attention", **stretch),
             self.outcomes,
             self.invariants,
+            self.equations,
         ):
             document.add_root(root)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -87,11 +87,14 @@ class Measurement:
         Problems and numerical choices that the numbers were measured with.
     figures
         Figures that show them, the most important one first.
+    equations
+        Derived equations as formulas in LaTeX.
     """
 
     tables: Mapping[str, pd.DataFrame]
     settings: Mapping[str, Any] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
+    equations: Sequence[str] = ()
 
 
 def _no_progress(fraction: float) -> None:

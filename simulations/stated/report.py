@@ -114,7 +114,7 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
     tables = {name: table.frame(rows[name]) for name, table in _own_tables(theory).items()}
     tables["reduction"] = REDUCTION.frame([row])
     figure = _figure(theory, case, run, columns)
-    return Measurement(tables, dict(findings.check.at), (figure,))
+    return Measurement(tables, dict(findings.check.at), (figure,), theory.equations)
 
 
 def _figure(

@@ -35,6 +35,7 @@ from simulations.stated.law import Numbers
 from simulations.stated.sizes import by_sum
 from simulations.system import System
 from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
+from symbolic.theory.export.printed import latex_equations
 from symbolic.theory.load import content
 
 if TYPE_CHECKING:
@@ -174,6 +175,11 @@ class UserTheorySystem(System):
             solver["horizon"], default=self.horizon, ticks=ticks, default_text=""
         )
         yield from solver.values()
+
+    @property
+    def equations(self) -> list[str]:
+        """Derived equations of the file, for all sizes, as formulas in LaTeX."""
+        return latex_equations(self.theory)
 
     @property
     def command_option(self) -> str:
