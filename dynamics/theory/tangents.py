@@ -90,6 +90,36 @@ def softplus(x):
 
 
 @kernel
+def modulus(x):
+    """Return |x|; the derivative at 0 is 0."""
+    return abs(x[0]), _times(functions.sign(x[0]), x[1])
+
+
+@kernel
+def relu(x):
+    """Return max(x, 0); the derivative at 0 is 0."""
+    return functions.relu(x[0]), _times(functions.step(x[0]), x[1])
+
+
+@kernel
+def sign(x):
+    """Return the sign of x, constant but at 0."""
+    return functions.sign(x[0]), 0.0
+
+
+@kernel
+def step(x):
+    """Return 1 for x > 0, else 0, constant but at 0."""
+    return functions.step(x[0]), 0.0
+
+
+@kernel
+def shifted_log(norm, top):
+    """Return top + log(norm)."""
+    return top[0] + math.log(norm[0]), top[1] + _times(1.0 / norm[0], norm[1])
+
+
+@kernel
 def highest(number, score, others):
     """Return max(score, others) if ``number``, the elements with the score, is positive."""
     value = functions.highest(number[0], score[0], others[0])

@@ -8,7 +8,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from symbolic.theory.lifted import OPAQUE, RAISED, Step
+from symbolic.theory.lifted import OPAQUE, RAISED, SHIFTED_LOG, Step
 from symbolic.theory.numbers import RANDOM
 from symbolic.theory.tensors import Tensor
 
@@ -91,6 +91,9 @@ class Reduced:
         expression = expression.replace(
             lambda x: x.func is RAISED, lambda x: sp.exp(x.args[0])
         )  # the largest score cancels
+        expression = expression.replace(
+            lambda x: x.func is SHIFTED_LOG, lambda x: sp.log(x.args[0])
+        )
         return expression.replace(
             lambda x: x.func in functions, lambda x: functions[x.func](*x.args)
         )

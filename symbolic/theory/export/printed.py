@@ -67,6 +67,10 @@ class _Latex(LatexPrinter):
         arguments = ", ".join(map(self._print, expr.args))
         if name == "softplus":
             text = rf"\log\left(1 + e^{{{arguments}}}\right)"
+        elif name == "modulus":
+            text = rf"\left|{arguments}\right|"
+        elif name in ("relu", "sign", "step"):
+            text = rf"\mathrm{{{name}}}\left({arguments}\right)"
         elif name == "sigmoid":
             text = rf"\sigma\left({arguments}\right)"
         elif name[1:].isdigit():  # a name of `equations`
