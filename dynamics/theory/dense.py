@@ -313,7 +313,9 @@ def _alignment(axes: tuple[str, ...], target: tuple[str, ...]) -> tuple[Any, Any
 
 def _reduced(share: Array, step: Step, argument: Step, batch: int) -> Array:
     """Sum a gradient over the axes that an argument does not have."""
-    gone, order = _reduction(argument.axes if step.op in ("sum", "logsumexp") else step.axes, argument.axes)
+    gone, order = _reduction(
+        argument.axes if step.op in ("sum", "logsumexp") else step.axes, argument.axes
+    )
     if gone:
         share = share.sum(axis=gone)
     if order:

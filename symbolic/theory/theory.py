@@ -28,6 +28,9 @@ from symbolic.theory.values import checked
 from symbolic.theory.weights import centred
 from symbolic.theory.wick import Mean
 
+#: Answer to an orbit named for a tensor whose orbit has no name.
+_UNNAMED = "all entries of {0} are one orbit without a name; give one number, as in start=0.1"
+
 
 class Theory:
     """A theory: index sets, data, trained parameters and the loss.
@@ -163,7 +166,10 @@ class Theory:
                 require(
                     array is sequence or sequence.over not in array.axes,
                     f"{array.name} over {sequence.over} is not allowed: the tokens of "
-                    f"{sequence.name} carry no parameter and no other data",
+                    f"{sequence.name} carry no parameter and no other data, because only the number "
+                    f"of tokens at each {sequence.vocabulary} enters; let {array.name} depend on "
+                    f"{sequence.vocabulary}, or replace the sequence by a Colouring of "
+                    f"{sequence.over}, whose elements may carry parameters",
                     array.location,
                 )
 
@@ -399,7 +405,8 @@ def _free(tensor: Tensor) -> list[Orbit]:
         for key in values:
             require(
                 any(key in _names(orbit) for orbit in all_orbits),
-                f"{tensor.name} {verb} {key!r}, which is no orbit: there are {names or 'none'}"
+                f"{tensor.name} {verb} {key!r}, which is no orbit: "
+                + (f"there are {names}" if names else _UNNAMED.format(tensor.name))
                 + (f"; {zero}" if zero else ""),
                 tensor.location,
             )

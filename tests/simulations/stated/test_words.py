@@ -140,3 +140,11 @@ def test_cross_entropy_does_not_overflow(stated):
 def test_bad_indices(stated, loss, sentence):
     with pytest.raises(ValueError, match=sentence):
         stated(loss)
+
+
+def test_an_orbit_named_for_a_tensor_with_one_orbit(tmp_path):
+    path = tmp_path / "one.py"
+    path.write_text(FILE.replace("start=0.2", 'start={"near": 1}').replace("LOSS", "w"))
+    sentence = "all entries of w are one orbit without a name; give one number, as in start=0.1"
+    with pytest.raises(ValueError, match=sentence):
+        load_theory(path)
