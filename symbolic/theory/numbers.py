@@ -236,6 +236,14 @@ class Constant(Scalar):
         require(above and below, message, self.location)
         return float(value)
 
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is in the domain."""
+        try:
+            self.checked(value)
+        except TheoryError:
+            return False
+        return True
+
 
 def constants(**domains: str) -> tuple[Constant, ...]:
     """Return constants in the order of the arguments.
