@@ -88,7 +88,7 @@ def enclosed(
     numbers = [exact(x) for x in constants]
     theta = [exact(x) for x in np.asarray(state, float)]
     function, out = _function(source, name), [arb(0)] * len(theta)
-    return function(theta, numbers, *columns(function, data, exact), out), *out
+    return function(theta, out, numbers, *columns(function, data, exact)), *out
 
 
 def _is_narrow(ball: arb) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.files.store import write_bytes, write_json
 from simulations.reproduction.claim import Claim
 from simulations.reproduction.folder import ReportFolder, csv_name
-from simulations.reproduction.typeset import first_sentence, short, typeset
+from simulations.reproduction.typeset import displayed, first_sentence, short, typeset
 
 if TYPE_CHECKING:
     import jinja2
@@ -93,7 +93,7 @@ def _template() -> jinja2.Template:
     )
     environment.filters |= {
         "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
-        "typeset": typeset, "alt": _alt, "short": short,
+        "typeset": typeset, "displayed": displayed, "alt": _alt, "short": short,
     }  # fmt: skip
     environment.globals |= {"meaning": MEANING, "trust": _NOTES, "open": _OPEN}
     environment.globals |= {"csv_name": csv_name, "zip": zip}

@@ -205,6 +205,7 @@ def _findings(result: Result) -> dict[str, Any]:
         "tables": result.layouts(),
         "tolerance": result.claim.tolerance,
         "parameters": result.measured.settings,
+        "equations": list(result.measured.equations),
     }
     figures = [
         {

@@ -105,10 +105,10 @@ class _Printer(PythonCodePrinter):
 def source(theory: Theory) -> str:
     """Return the source of a module with the function ``mean`` and, if values are shared, ``rows``.
 
-    ``mean(_theta, _constants, _weight, ..., _out)`` returns the risk and writes the gradient per
+    ``mean(_theta, _out, _constants, _weight, ...)`` returns the risk and writes the gradient per
     entry to ``_out``. Its arguments are arrays:
 
-    - ``_theta`` (n,): order parameters
+    - ``_theta`` (n,): order parameters; ``_out`` (n,): result
     - ``_constants``: sizes and constants in the order of the theory
     - ``_weight`` (b,): probability of each configuration of the data
     - for each outer set with data, ``_first_SET`` (b + 1,): number of the first family of each
@@ -135,7 +135,7 @@ def source(theory: Theory) -> str:
         name=theory.name,
         paper=theory.paper.replace("\\", "\\\\").replace('"', '\\"'),
         rows=_rows_function(tables, outer_sets, data) if tables else "",
-        arguments=", ".join(["_theta", "_constants", "_weight", *data, *rows, "_out"]),
+        arguments=", ".join(["_theta", "_out", "_constants", "_weight", *data, *rows]),
         orders=", ".join(theory.order_parameters),
     )
     spelled = {

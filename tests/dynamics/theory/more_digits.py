@@ -25,5 +25,5 @@ def with_digits(text, constants, theta, data, digits):
     with mpmath.workdps(digits):
         numbers, at = [[mpmath.mpf(x) for x in row] for row in (constants, theta)]
         out, function = [None] * len(at), module["mean"]
-        risk = function(at, numbers, *columns(function, data, mpmath.mpf), out)
+        risk = function(at, out, numbers, *columns(function, data, mpmath.mpf))
         return float(risk), [float(x) for x in out]

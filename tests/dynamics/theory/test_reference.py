@@ -26,7 +26,7 @@ from tests.closeness import close
 from tests.dynamics.theory.more_digits import with_digits
 from tests.dynamics.theory.test_late import _GROWS, _SOME, FILES, SIZES, emitted
 
-HEAD = "def mean(_theta, _constants, _weight, _out):\n"
+HEAD = "def mean(_theta, _out, _constants, _weight):\n"
 DRAWN = (Phase.explicit, Phase.generate)
 
 
@@ -92,7 +92,7 @@ def test_of_scores_the_largest_that_an_element_has():
 
 def test_numbers_of_a_source_are_rationals():
     text = HEAD + "    _out[0] = 0.1 * _theta[0]\n    return 1.0 / 3.0\n"
-    result = mean_function(text, "it")([3.0], [], [1.0], [0.0])
+    result = mean_function(text, "it")([3.0], [0.0], [], [1.0])
     with ctx.workprec(300):
         third, tenth = reference.enclosed(text, "it", _no_data(), [3.0], [])
         assert third.contains(arb(1) / 3)
@@ -207,7 +207,7 @@ def test_digits_are_those_of_the_relative_error(result, expected):
 def test_a_value_that_is_not_told_from_0_is_refused(monkeypatch):
     monkeypatch.setattr(reference, "MOST_BITS", 256)
     text = (
-        "import math as _math\ndef mean(_theta, _constants, _weight, _out):\n"
+        "import math as _math\ndef mean(_theta, _out, _constants, _weight):\n"
         "    _out[0] = _math.exp(_math.log(_theta[0])) - _theta[0]\n    return 1.0\n"
     )
     _, slope = reference.proved(text, "it", (1.0, [0.0]), _no_data, [3.0], [])
