@@ -166,9 +166,9 @@ class Theory:
                 require(
                     array is sequence or sequence.over not in array.axes,
                     f"{array.name} over {sequence.over} is not allowed: the tokens of "
-                    f"{sequence.name} carry no parameter and no other data, because only the number "
-                    f"of tokens at each {sequence.vocabulary} enters; let {array.name} depend on "
-                    f"{sequence.vocabulary}, or replace the sequence by a Colouring of "
+                    f"{sequence.name} carry no parameter and no other data, because only the "
+                    f"number of tokens at each {sequence.vocabulary} enters; let {array.name} "
+                    f"depend on {sequence.vocabulary}, or replace the sequence by a Colouring of "
                     f"{sequence.over}, whose elements may carry parameters",
                     array.location,
                 )

@@ -50,7 +50,7 @@ LOSSES = {
 
 
 @pytest.fixture
-def stated(tmp_path):
+def read(tmp_path):
     def load(loss):
         path = tmp_path / "words.py"
         path.write_text(FILE.replace("LOSS", loss))
@@ -60,8 +60,8 @@ def stated(tmp_path):
 
 
 @pytest.mark.parametrize("word", LOSSES)
-def test_emitted_code_agrees_with_the_dense_reading(stated, word):
-    theory = stated(LOSSES[word])
+def test_emitted_code_agrees_with_the_dense_reading(read, word):
+    theory = read(LOSSES[word])
     assert agreement(theory).agrees
     rng = np.random.default_rng(0)
     for n, m in ((2, 2), (3, 2)):
@@ -78,9 +78,9 @@ def data_of(theory, values):
 
 
 @pytest.mark.parametrize("word", LOSSES)
-def test_error_bounds_and_exports(stated, word):
+def test_error_bounds_and_exports(read, word):
     """The bound contains the difference of floats and balls; the export has the same numbers."""
-    theory, values = stated(LOSSES[word]), {"n": 3, "m": 2}
+    theory, values = read(LOSSES[word]), {"n": 3, "m": 2}
     data, state = data_of(theory, values), np.linspace(0.7, -0.4, len(theory.orders))
     function = mean_function(source(theory), theory.name)
     loss, gradient = mean(function, data, state, list(values.values()))
@@ -97,8 +97,8 @@ def test_error_bounds_and_exports(stated, word):
     assert "raised" not in theory.export("text") + theory.export("latex")
 
 
-def test_softmax_over_two_indices_is_one_softmax(stated):
-    theory = stated('((A["i", "j"]).softmax(over=("i", "j")) * A["i", "j"]).sum("i").sum("j")'
+def test_softmax_over_two_indices_is_one_softmax(read):
+    theory = read('((A["i", "j"]).softmax(over=("i", "j")) * A["i", "j"]).sum("i").sum("j")'
                     ' + w * (B["i", "k"] * s["i"]).sum("i").sum("k")')  # fmt: skip
     diagonal, other = 1.3, -0.4
     loss, _ = assert_lifted_is_dense(
@@ -109,8 +109,8 @@ def test_softmax_over_two_indices_is_one_softmax(stated):
     close(loss, float((weights * scores).sum()), rel=1e-13)
 
 
-def test_cross_entropy_does_not_overflow(stated):
-    theory = stated(LOSSES["cross-entropy"])
+def test_cross_entropy_does_not_overflow(read):
+    theory = read(LOSSES["cross-entropy"])
     values = {"n": 3, "m": 2}
     data = data_of(theory, values)
     state = np.zeros(len(theory.orders))
@@ -137,9 +137,9 @@ def test_cross_entropy_does_not_overflow(stated):
         ('A["i", "j"].cross_entropy(1, over="k")', "cross_entropy over 'k' is not allowed"),
     ],
 )
-def test_bad_indices(stated, loss, sentence):
+def test_bad_indices(read, loss, sentence):
     with pytest.raises(ValueError, match=sentence):
-        stated(loss)
+        read(loss)
 
 
 def test_an_orbit_named_for_a_tensor_with_one_orbit(tmp_path):
