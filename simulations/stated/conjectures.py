@@ -84,7 +84,7 @@ def conjectures_of(theory: UserTheorySystem, paper: Paper) -> Iterator[Claim]:
             tables={"runs": RUNS, "searches": SEARCHES},
             measure=partial(_measure, theory, claim),
             headline=_headline,
-            finding="{violated} of {runs} runs violate it; in a search of {tried} problems, {result}.",
+            finding="{violated} of {runs} runs violate it; of {tried} problems searched, {result}.",
             quick_note=f"{QUICK_BUDGET:g} seconds of search instead of {BUDGET:g}",
             paper=paper,
         )
