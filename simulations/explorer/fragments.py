@@ -25,8 +25,7 @@ def formulas(text: str) -> str:
 def equations(theory: System) -> str:
     """Return the derived equations of a theory, folded; empty if it has none."""
     rows = "".join(
-        f'<div style="overflow-x: auto">{displayed(equation)}</div>'
-        for equation in theory.equations
+        f'<div class="equation">{displayed(equation)}</div>' for equation in theory.equations
     )
     summary = "<summary>Derived equations, for all sizes</summary>"
     return f"<details>{summary}{rows}</details>" if rows else ""

@@ -37,6 +37,7 @@ _STYLE = """
   summary { cursor: pointer; }
   code { font: 13px/1.4 ui-monospace, Menlo, Consolas, monospace; background: #f5f6f8;
          padding: 3px 6px; display: block; overflow-wrap: anywhere; }
+  .equation { overflow: auto hidden; padding: 3px 0; }
   .mark { display: inline-block; width: 1.6em; height: .8em; vertical-align: middle; }
 """
 _TO_CLIPBOARD = """

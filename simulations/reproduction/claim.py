@@ -42,7 +42,7 @@ class Paper:
     @property
     def name(self) -> str:
         """Authors and venue, such as ``"Jelassi, Sander, Li (NeurIPS 2022)"``."""
-        return f"{self.authors} ({self.venue})"
+        return f"{self.authors} ({self.venue})" if self.venue else self.authors
 
 
 class SkipClaim(Exception):

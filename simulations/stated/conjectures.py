@@ -84,7 +84,7 @@ def conjectures_of(theory: UserTheorySystem, paper: Paper) -> Iterator[Claim]:
             tables={"runs": RUNS, "searches": SEARCHES},
             measure=partial(_measure, theory, claim),
             headline=_headline,
-            finding="{violated} of {runs} runs violate it; {tried} problems tried: {result}.",
+            finding="{violated} of {runs} runs violate it; in a search of {tried} problems, {result}.",
             quick_note=f"{QUICK_BUDGET:g} seconds of search instead of {BUDGET:g}",
             paper=paper,
         )
@@ -97,7 +97,7 @@ def _headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
         "violated": int((runs.result == Result.VIOLATED).sum()),
         "runs": len(runs),
         "tried": int(searches.tried.sum()),
-        "result": "none violates it" if math.isnan(worst) else f"violated by {worst:.3g}",
+        "result": "none violates it" if math.isnan(worst) else f"one does by {worst:.3g}",
     }
 
 
