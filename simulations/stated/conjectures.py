@@ -22,8 +22,9 @@ from symbolic import theory as language
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Seconds of all searches for a counterexample to a claim.
-BUDGET, QUICK_BUDGET = 30.0, 10.0
+#: Time limit of all searches for a counterexample to a claim, in seconds. In a quick run the number
+#: of problems of each search is limited, so that the verdict does not depend on the time.
+BUDGET, QUICK_PROBLEMS = 30.0, 20
 #: Horizons of the runs relative to that of the file, numbers of records, and seeds of searches.
 HORIZONS, RECORDS_OF_RUNS, SEEDS = (1.0, 10.0), (RECORDS, 3 * RECORDS), (0, 1)
 #: Seeds of a random start at the defaults of the file.
@@ -64,7 +65,7 @@ SEARCHES = Table(
     strict={"no problem violates it at every horizon": lambda t: ~t.everywhere.astype(bool)},
     predicates={
         "no violation exceeds its numerical error": lambda t: t.violation.isna(),
-        "a problem was tried": lambda t: t.tried > 0,
+        "a search tried a problem": lambda t: (t.tried > 0).any(),
     },
 )
 
@@ -84,8 +85,8 @@ def conjectures_of(theory: UserTheorySystem, paper: Paper) -> Iterator[Claim]:
             tables={"runs": RUNS, "searches": SEARCHES},
             measure=partial(_measure, theory, claim),
             headline=_headline,
-            finding="{violated} of {runs} runs violate it; in a search of {tried} problems, {result}.",
-            quick_note=f"{QUICK_BUDGET:g} seconds of search instead of {BUDGET:g}",
+            finding="{violated} of {runs} runs violate it; of {tried} problems searched, {result}.",
+            quick_note=f"{QUICK_PROBLEMS} problems in each search, not {BUDGET:g} seconds in all",
             paper=paper,
         )
 
@@ -117,7 +118,7 @@ def _measure(theory: UserTheorySystem, claim: language.Claim, context: Context) 
             conjecture, {"seed": seed} if theory.theory.is_random else {}
         )
     ]
-    budget = (QUICK_BUDGET if context.quick else BUDGET) / (len(HORIZONS) * len(SEEDS))
+    budget = BUDGET / (len(HORIZONS) * len(SEEDS))
     settings: dict[str, Any] = {"condition": claim.condition, "budget": budget}
     searches = []
     for factor, seed in context.track(product(HORIZONS, SEEDS)):
@@ -125,7 +126,8 @@ def _measure(theory: UserTheorySystem, claim: language.Claim, context: Context) 
         report = falsify(
             claim.condition,
             system=theory,
-            budget=budget,
+            budget=4.0 * budget if context.quick else budget,
+            most=QUICK_PROBLEMS if context.quick else None,
             seed=seed_at(context.seed, seed),
             horizon=horizon,
         )

@@ -25,8 +25,8 @@ from tests.closeness import within
 
 FILE = Path(symbolic.__file__).parent / "positional" / "stated.py"
 STATE = State(0.3, 0.2, -0.1)
-#: A derived gradient takes at most so many times that by hand, without bounds and with them, and JAX
-#: at least so many times it.
+#: A derived gradient takes at most so many times that by hand, without bounds and with them; JAX
+#: takes at least so many times the derived one.
 BY_HAND, JAX = 1.5, 5.0
 
 

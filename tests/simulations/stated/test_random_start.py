@@ -137,7 +137,7 @@ def test_falsify_over_seeds(path):
 
 
 def test_claim_is_checked_at_several_starts(path, monkeypatch):
-    monkeypatch.setattr(conjectures, "QUICK_BUDGET", 1.0)
+    monkeypatch.setattr(conjectures, "QUICK_PROBLEMS", 3)
     _, claim = claims_of(UserTheorySystem(path))
     result = claim.run(Context(quick=True))
     runs = result.tables["runs"].data

@@ -230,7 +230,7 @@ def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     """A conjecture that is false fails, with the command that shows it."""
     from simulations.stated import conjectures
 
-    monkeypatch.setattr(conjectures, "QUICK_BUDGET", 8.0)
+    monkeypatch.setattr(conjectures, "QUICK_PROBLEMS", 3)
     path = tmp_path / "mine.py"
     path.write_text(TEACHER.read_text().replace('"loss <= at_start(loss)"', '"v <= 0.1"'))
     folder = tmp_path / "report"
