@@ -8,7 +8,8 @@ and collects them in a `Theory` named ``THEORY``. `load_theory` reads the file.
 - data: `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, collected in `Data`
 - parameters: `Tensor`, with ``start`` (which may be `normal`) and ``fix``
 - expressions: ``A["i", "j"]``; ``+ - * / **``; ``.exp() .log() .tanh() .sigmoid() .softplus()
-  .softplus_of_minus()``; ``.sum("j")``, ``.softmax(over="j")``; `Same`, `Inside`
+  .softplus_of_minus() .abs() .relu()``; ``.sum("j")``, ``.softmax(over="j")``,
+  ``.logsumexp(over="j")``, ``.cross_entropy(target, over="j")``; `Same`, `Inside`, `ByPart`
 
 Examples
 --------
@@ -34,11 +35,12 @@ from symbolic.theory.load import load_theory
 from symbolic.theory.numbers import Constant, Size, constants, normal
 from symbolic.theory.reduced import OrderParameter, Reduced
 from symbolic.theory.sets import Exchangeable, Signed, Union
-from symbolic.theory.sources import Choice, Colouring, Data, Gaussian, Sequence, Subset
+from symbolic.theory.sources import ByPart, Choice, Colouring, Data, Gaussian, Sequence, Subset
 from symbolic.theory.tensors import Tensor
 from symbolic.theory.theory import Theory
 
 __all__ = [
+    "ByPart",
     "Choice",
     "Claim",
     "Colouring",

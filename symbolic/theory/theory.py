@@ -340,6 +340,8 @@ class Theory:
     def scalars(self) -> Iterator[sp.Expr]:
         """Yield every expression in sizes and constants that occurs in the theory."""
         yield from (x.detail for x in self.nodes if x.op in ("constant", "power"))
+        for parts in (x.detail for x in self.nodes if x.op == "part"):
+            yield from parts.values.values()
         for order in self.orders:
             yield order.start if order.scale is None else order.scale
         for tensor in self.parameters:

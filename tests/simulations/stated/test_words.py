@@ -148,3 +148,31 @@ def test_an_orbit_named_for_a_tensor_with_one_orbit(tmp_path):
     sentence = "all entries of w are one orbit without a name; give one number, as in start=0.1"
     with pytest.raises(ValueError, match=sentence):
         load_theory(path)
+
+
+UNION = """\
+from symbolic.theory import *
+n, m = Size("n"), Size("m"); a, b = constants(a="> 0", b="real")
+both = Union("both", SET("first", n), SET("second", m))
+W = Tensor("W", (both, both)); g = Gaussian("g", both, variance={"first": a, "second": 2})
+scale = ByPart(both, {"first": a, "second": b})
+THEORY = Theory("parts", "none", sizes=(n, m), parameters=(W,), data=Data(g), loss=lambda W, g:
+    ((scale["i"] * g["i"] - (W["i", "j"] * scale["j"] * g["j"]).sum("j")) ** 2).sum("i"))
+"""
+
+
+@pytest.mark.parametrize("kind", ["Exchangeable", "Signed"])
+def test_constants_of_the_parts_of_a_union(tmp_path, kind):
+    path = tmp_path / "parts.py"
+    path.write_text(UNION.replace("SET", kind))
+    theory = load_theory(path)
+    assert set(theory.free_constants) == {"a", "b"}
+    state = np.random.default_rng(0).normal(size=len(theory.orders))
+    values = {"n": 2, "m": 3, "a": 0.7, "b": -1.3}
+    loss, _ = assert_lifted_is_dense(theory, values, state)
+    if kind == "Signed":  # sum_i variance_i scale_i^2 (1 - W_ii)^2
+        expected = 2 * 0.7**3 * (1 - state[0]) ** 2 + 3 * 2 * 1.3**2 * (1 - state[1]) ** 2
+        close(loss, expected, rel=1e-13)
+    path.write_text(UNION.replace("SET", kind).replace('"second": b', '"third": b'))
+    with pytest.raises(ValueError, match="it must have one number for each part of a union"):
+        load_theory(path)
