@@ -161,18 +161,18 @@ THEORY = Theory("parts", "none", sizes=(n, m), parameters=(W,), data=Data(g), lo
 """
 
 
-@pytest.mark.parametrize("kind", ["Exchangeable", "Signed"])
-def test_constants_of_the_parts_of_a_union(tmp_path, kind):
+@pytest.mark.parametrize("family", ["Exchangeable", "Signed"])
+def test_constants_of_the_parts_of_a_union(tmp_path, family):
     path = tmp_path / "parts.py"
-    path.write_text(UNION.replace("SET", kind))
+    path.write_text(UNION.replace("SET", family))
     theory = load_theory(path)
     assert set(theory.free_constants) == {"a", "b"}
     state = np.random.default_rng(0).normal(size=len(theory.orders))
     values = {"n": 2, "m": 3, "a": 0.7, "b": -1.3}
     loss, _ = assert_lifted_is_dense(theory, values, state)
-    if kind == "Signed":  # sum_i variance_i scale_i^2 (1 - W_ii)^2
+    if family == "Signed":  # sum_i variance_i scale_i^2 (1 - W_ii)^2
         expected = 2 * 0.7**3 * (1 - state[0]) ** 2 + 3 * 2 * 1.3**2 * (1 - state[1]) ** 2
         close(loss, expected, rel=1e-13)
-    path.write_text(UNION.replace("SET", kind).replace('"second": b', '"third": b'))
+    path.write_text(UNION.replace("SET", family).replace('"second": b', '"third": b'))
     with pytest.raises(ValueError, match="it must have one number for each part of a union"):
         load_theory(path)
