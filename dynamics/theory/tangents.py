@@ -72,8 +72,9 @@ def sqrt(x):
 @kernel
 def tanh(x):
     """Return tanh x."""
-    value = math.tanh(x[0])
-    return value, _times((1.0 - value) * (1.0 + value), x[1])
+    small = math.exp(-2.0 * abs(x[0]))
+    slope = 4.0 * small / ((1.0 + small) * (1.0 + small))  # 1 - tanh^2 loses its digits far out
+    return math.tanh(x[0]), _times(slope, x[1])
 
 
 @kernel

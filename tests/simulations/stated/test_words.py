@@ -15,6 +15,7 @@ from simulations.stated.full import FullModel
 from symbolic.theory import load_theory
 from symbolic.theory.source import source
 from tests.closeness import close
+from tests.dynamics.theory.more_digits import with_digits
 from tests.simulations.stated.agreement import assert_lifted_is_dense
 
 FILE = """\
@@ -79,7 +80,7 @@ def data_of(theory, values):
 
 @pytest.mark.parametrize("word", LOSSES)
 def test_error_bounds_and_exports(read, word):
-    """The bound contains the difference of floats and balls; the export has the same numbers."""
+    """The result of many digits is within the bound; the export has the same numbers."""
     theory, values = read(LOSSES[word]), {"n": 3, "m": 2}
     data, state = data_of(theory, values), np.linspace(0.7, -0.4, len(theory.orders))
     function = mean_function(source(theory), theory.name)
@@ -90,6 +91,9 @@ def test_error_bounds_and_exports(read, word):
     assert 0.0 < bound < 1e-12
     assert errors.max() < 1e-12
     close(again, loss, rel=1e-12)
+    exact, exact_slopes = with_digits(source(theory), list(values.values()), state, data, 40)
+    assert abs(again - exact) <= bound
+    assert (np.abs(slopes - exact_slopes) <= errors).all()
     module = {}
     exec(theory.export("python"), module)
     close(module["loss"](state, **values), loss, rel=1e-12)
