@@ -4,6 +4,7 @@ Trusts: the dense reading, which has its own rule for each word, and formulas in
 """
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -101,16 +102,41 @@ def test_error_bounds_and_exports(read, word):
     assert "raised" not in theory.export("text") + theory.export("latex")
 
 
-def test_softmax_over_two_indices_is_one_softmax(read):
-    theory = read('((A["i", "j"]).softmax(over=("i", "j")) * A["i", "j"]).sum("i").sum("j")'
-                    ' + w * (B["i", "k"] * s["i"]).sum("i").sum("k")')  # fmt: skip
-    diagonal, other = 1.3, -0.4
-    loss, _ = assert_lifted_is_dense(
-        theory, {"n": 3, "m": 2}, np.array([diagonal, other, 0.0, 0.0])
-    )
-    scores = np.full((3, 3), other) + (diagonal - other) * np.eye(3)
+def softmax_mean(scores, s):
     weights = np.exp(scores) / np.exp(scores).sum()
-    close(loss, float((weights * scores).sum()), rel=1e-13)
+    return (weights * s[:, None]).sum()
+
+
+def cross_entropy(scores, s):
+    return -np.log(np.diag(np.exp(scores)) / np.exp(scores).sum(axis=1)).sum()
+
+
+REST = ' + w * (B["i", "k"] * s["i"]).sum("i").sum("k")'
+
+
+@pytest.mark.parametrize(
+    ("loss", "formula"),
+    [
+        ('((A["i", "j"] * s["i"]).softmax(over=("i", "j")) * s["i"]).sum("i").sum("j")',
+         lambda A, s: softmax_mean(A * s[:, None], s)),
+        ('((A["i", "j"] * s["j"]).softmax(over=("j", "i")) * s["i"]).sum("i").sum("j")',
+         lambda A, s: softmax_mean(A * s[None, :], s)),
+        ('(A["i", "j"] * s["j"]).cross_entropy(Same(token)["i", "j"], over="j").sum("i")',
+         lambda A, s: cross_entropy(A * s[None, :], s)),
+    ],
+)  # fmt: skip
+def test_definitions(read, loss, formula):
+    """The mean over all colours of the tokens, by the definition in NumPy."""
+    diagonal, other = 1.3, -0.4
+    A = np.full((3, 3), other) + (diagonal - other) * np.eye(3)
+    expected = 0.0
+    for s in product((1, -1), repeat=3):
+        probability = math.prod({1: 0.25, -1: 0.75}[x] for x in s)
+        expected += probability * formula(A, np.array(s))
+    state = np.array([diagonal, other, 0.0, 0.0])
+    close(
+        assert_lifted_is_dense(read(loss + REST), {"n": 3, "m": 2}, state)[0], expected, rel=1e-13
+    )
 
 
 def test_cross_entropy_does_not_overflow(read):
