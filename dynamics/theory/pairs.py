@@ -24,7 +24,8 @@ from dynamics.theory.data import Array, Orbits
 from dynamics.theory.rows import distinct
 
 _OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
-_FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sigmoid", "softplus", "highest", "raised", "power")
+_FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sigmoid", "softplus", "modulus", "relu", "sign",
+              "step", "shifted_log", "highest", "raised", "power")  # fmt: skip
 _RULES = (*_OPERATIONS.values(), "negate", *_FUNCTIONS)
 _INDICES = re.compile(r"_row\d+|_first_\w+")
 _ROWS, _TABLE = re.compile(r"_rows\d+"), re.compile(r"_out|_table\d+")

@@ -72,8 +72,9 @@ def sqrt(x):
 @kernel
 def tanh(x):
     """Return tanh x."""
-    value = math.tanh(x[0])
-    return value, _times((1.0 - value) * (1.0 + value), x[1])
+    small = math.exp(-2.0 * abs(x[0]))
+    slope = 4.0 * small / ((1.0 + small) * (1.0 + small))  # 1 - tanh^2 loses its digits far out
+    return math.tanh(x[0]), _times(slope, x[1])
 
 
 @kernel
@@ -87,6 +88,36 @@ def sigmoid(x):
 def softplus(x):
     """Return log(1 + e^x)."""
     return functions.softplus(x[0]), _times(functions.sigmoid(x[0]), x[1])
+
+
+@kernel
+def modulus(x):
+    """Return |x|; the derivative at 0 is 0."""
+    return abs(x[0]), _times(functions.sign(x[0]), x[1])
+
+
+@kernel
+def relu(x):
+    """Return max(x, 0); the derivative at 0 is 0."""
+    return functions.relu(x[0]), _times(functions.step(x[0]), x[1])
+
+
+@kernel
+def sign(x):
+    """Return the sign of x, constant but at 0."""
+    return functions.sign(x[0]), 0.0
+
+
+@kernel
+def step(x):
+    """Return 1 for x > 0, else 0, constant but at 0."""
+    return functions.step(x[0]), 0.0
+
+
+@kernel
+def shifted_log(norm, top):
+    """Return top + log(norm)."""
+    return top[0] + math.log(norm[0]), top[1] + _times(1.0 / norm[0], norm[1])
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -42,7 +42,7 @@ class Paper:
     @property
     def name(self) -> str:
         """Authors and venue, such as ``"Jelassi, Sander, Li (NeurIPS 2022)"``."""
-        return f"{self.authors} ({self.venue})"
+        return f"{self.authors} ({self.venue})" if self.venue else self.authors
 
 
 class SkipClaim(Exception):
@@ -87,11 +87,14 @@ class Measurement:
         Problems and numerical settings of the measurement.
     figures
         Figures of the tables, the most important one first.
+    equations
+        Derived equations as formulas in LaTeX.
     """
 
     tables: Mapping[str, pd.DataFrame]
     settings: Mapping[str, Any] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
+    equations: Sequence[str] = ()
 
 
 def _no_progress(fraction: float) -> None:

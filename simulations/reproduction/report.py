@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.files.store import write_bytes, write_json
 from simulations.reproduction.claim import TEXTS, Claim
 from simulations.reproduction.folder import ReportFolder, csv_name
-from simulations.reproduction.typeset import first_point, first_sentence, typeset
+from simulations.reproduction.typeset import displayed, first_point, first_sentence, typeset
 
 if TYPE_CHECKING:
     import jinja2
@@ -111,7 +111,7 @@ def _template() -> jinja2.Template:
     )
     environment.filters |= {
         "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
-        "typeset": typeset, "alt": _alt, "first_point": first_point,
+        "typeset": typeset, "displayed": displayed, "alt": _alt, "first_point": first_point,
     }  # fmt: skip
     environment.globals |= {"meaning": MEANING, "remarks": _REMARKS, "open": _OPEN}
     environment.globals |= {"csv_name": csv_name, "zip": zip}

@@ -265,6 +265,7 @@ def _results(result: Result) -> dict[str, Any]:
         "tables": result.records(),
         "tolerance": result.claim.tolerance,
         "parameters": result.measurement.settings,
+        "equations": list(result.measurement.equations),
     }
     figures = [
         {

@@ -97,6 +97,17 @@ def typeset(text: str) -> Markup:
     return html
 
 
+def displayed(latex: str) -> Markup:
+    """Return a formula on a line of its own as MathML; as LaTeX if it cannot be converted."""
+    from markupsafe import Markup
+
+    try:
+        formula = _mathml(latex, continues=False)
+    except Exception:  # any error of the library: the page is written nevertheless
+        return Markup("<pre>{}</pre>").format(latex)
+    return Markup(str(formula).replace("<math", '<math display="block"', 1))
+
+
 def _edge(pattern: re.Pattern[str], piece: Piece | None) -> str:
     """Return the brackets or punctuation of neighbouring words next to a formula."""
     if piece is None or piece.category != "words":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynamics import Trajectory
+from dynamics import Trajectory, gradient_descent
 from dynamics.core.crossing import root
 from dynamics.core.integrate import Path
 from dynamics.theory.risk import TheoryRisk
@@ -19,6 +19,8 @@ from symbolic.theory import Theory
 _AT_BOUNDARY, _UNDEFINED, _LARGEST = 1e-300, -1.0, 1e300
 #: Times around an extremum, and rounds of refinement.
 _POINTS, _ROUNDS = 17, 6
+#: Largest number of records between two records of gradient descent.
+_STEPS = 100
 
 
 def observables(
@@ -57,8 +59,9 @@ def first_times(
     """Return the first time of each event of a file; nan if it does not occur within the run.
 
     A flow is searched at all steps of the integrator and near the extrema between them, and the
-    time is located on the dense output to a relative accuracy of 1e-6. States of gradient descent
-    between two records are interpolated.
+    time is located on the dense output to a relative accuracy of 1e-6. An event of gradient
+    descent or sign descent is the first step after the last record before it; with momentum,
+    states between two records are interpolated.
 
     Parameters
     ----------
@@ -88,8 +91,12 @@ class _Margins:
     population: TheoryRisk
 
     def __call__(self, times: np.ndarray) -> np.ndarray:
+        return self.of(times, np.array([self.run.at(time) for time in times.tolist()]))
+
+    def of(self, times: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """Return the margins at times (n,) and their states."""
         times = np.append(self.run.time[0], times)  # for `at_start`
-        states = np.array([self.run.at(time) for time in times.tolist()])
+        states = np.vstack([self.run.states[:1], states])
         columns = {order.identifier: x for order, x in zip(self.theory.orders, states.T)}
         loss = [self.population.loss(state) for state in states]
         columns |= {"time": times, "loss": np.array(loss)}
@@ -109,15 +116,43 @@ class _Margins:
 def _first_time(margins: _Margins, times: np.ndarray) -> float:
     """Return the first time with a positive margin, nan if there is none."""
     values, before = margins(times), float(times[0])
+    settings = margins.run.settings
+    has_steps = "learning_rate" in settings and "momentum" not in settings
     for index, (time, value) in enumerate(zip(times.tolist(), values.tolist())):
         around = slice(max(index - 1, 0), index + 2)
-        if value <= 0.0 and value == values[around].max():
+        if not has_steps and value <= 0.0 and value == values[around].max():
             time = _peak(margins, times[around])
             value = margins.at(time)
         if value > 0.0:
-            return time if time == times[0] else root(margins.at, before, time)
+            if time == times[0]:
+                return time
+            return (_first_step if has_steps else _crossing)(margins, before, time)
         before = float(times[index])
     return math.nan
+
+
+def _crossing(margins: _Margins, low: float, high: float) -> float:
+    """Return the time of a change of sign on the dense output."""
+    return root(margins.at, low, high)
+
+
+def _first_step(margins: _Margins, low: float, high: float) -> float:
+    """Return the time of the first step with a positive margin between two records of descent."""
+    settings, state = margins.run.settings, margins.run.at(low)
+    rate = settings["learning_rate"]
+    rule = {name: settings[name] for name in ("optimizer", "weight_decay") if name in settings}
+    while (steps := round((high - low) / rate)) > 1:
+        part = gradient_descent(
+            margins.population, learning_rate=rate, steps=steps, initial=state,
+            record="linear", records=_STEPS, **rule,
+        )  # fmt: skip
+        times = low + part.time
+        positive = np.flatnonzero(margins.of(times, part.states) > 0.0)
+        if not positive.size or positive[0] == 0:  # rounding, or a run that ended early
+            break
+        first = int(positive[0])
+        low, high, state = float(times[first - 1]), float(times[first]), part.states[first - 1]
+    return high
 
 
 def _peak(margins: _Margins, times: np.ndarray) -> float:

@@ -1,6 +1,5 @@
-"""Claims of a theory file for the report: its reduction and its conjectures."""
+"""Claims of a theory file for the report: its reduction, and the claims that it states."""
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -10,17 +9,14 @@ import xarray
 
 from dynamics import Trajectory
 from simulations.case import Case
-from simulations.falsify import falsify
 from simulations.figures import report_figure, single_run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.stated.conjectures import conjectures_of
 from simulations.stated.findings import AGREES, examine
 from simulations.stated.formulas import first_times
 from simulations.stated.system import UserTheorySystem
 from simulations.system import System
-
-#: Seconds of the search for a counterexample.
-BUDGET, QUICK_BUDGET = 30.0, 10.0
 
 
 def claims_of(theory: System) -> tuple[Claim, ...]:
@@ -45,24 +41,7 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
         assumptions="the dense reading of the same file",
         paper=paper,
     )
-    conjectures = (
-        Claim(
-            id=f"{name}-conjecture-{number}",
-            place="claims of the file",
-            statement=text,
-            method="A search for a problem whose flow violates it.",
-            criterion="It fails where a violation exceeds its numerical error; else nothing speaks "
-            "against it, which proves nothing.",
-            tables={"search": SEARCH},
-            measure=partial(_conjecture, theory, text),
-            headline=_searched,
-            finding="{tried} problems tried: {result}.",
-            quick_note=f"{QUICK_BUDGET:g} seconds instead of {BUDGET:g}",
-            paper=paper,
-        )
-        for number, text in enumerate(theory.theory.claims, start=1)
-    )
-    return reduction, *conjectures
+    return reduction, *conjectures_of(theory, paper)
 
 
 REDUCTION = Table(
@@ -80,18 +59,6 @@ REDUCTION = Table(
         "each orbit has one value": lambda t: t.agrees,
     },
 )
-SEARCH = Table(
-    index=(),
-    columns={
-        "tried": Column("problems tried"),
-        "violation": Column("violation", missing="none found"),
-        "error": Column("numerical error of the violation"),
-    },
-    strict={"no violation exceeds its numerical error": lambda t: t.violation.isna()},
-    predicates={"a problem was tried": lambda t: t.tried > 0},
-)
-
-
 OBSERVABLES = Table(
     index=("observable",),
     columns={
@@ -117,15 +84,6 @@ def _own_tables(theory: UserTheorySystem) -> dict[str, Table]:
 
 def _sizes(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return dict(tables["reduction"].data.iloc[0])
-
-
-def _searched(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    row = tables["search"].data.iloc[0]
-    violated = row.violation == row.violation
-    return {
-        "tried": row.tried,
-        "result": f"violated by {row.violation:.3g}" if violated else "none violates it",
-    }
 
 
 def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
@@ -156,7 +114,7 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
     tables = {name: table.frame(rows[name]) for name, table in _own_tables(theory).items()}
     tables["reduction"] = REDUCTION.frame([row])
     figure = _figure(theory, case, run, columns)
-    return Measurement(tables, dict(findings.check.at), (figure,))
+    return Measurement(tables, dict(findings.check.at), (figure,), theory.equations)
 
 
 def _figure(
@@ -175,21 +133,3 @@ def _figure(
         f"Order parameters and population risk against flow time at {at}.",
         single_run.draw, data, (7.0, 6.0),
     )  # fmt: skip
-
-
-def _conjecture(theory: UserTheorySystem, text: str, context: Context) -> Measurement:
-    budget = QUICK_BUDGET if context.quick else BUDGET
-    report = falsify(
-        text,
-        system=theory,
-        budget=budget,
-        seed=context.seed,
-        horizon=theory.horizon,
-        progress=lambda fraction, _: context.progress(min(fraction, 1.0)),
-    )
-    settings: dict[str, Any] = {"budget": budget}
-    row = {"tried": report.tried, "violation": math.nan, "error": math.nan}
-    if (trial := report.counterexample) is not None:
-        row |= {"violation": float(trial.violation), "error": float(trial.bound)}
-        settings |= {"problem": dict(trial.case.problem.values), "rerun": report.command}
-    return Measurement({"search": SEARCH.frame([row])}, settings)

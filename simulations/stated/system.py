@@ -15,36 +15,37 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from hypothesis import strategies as st
 
 from dynamics import ParameterError, Risk, Trajectory
 from dynamics.core.annotations import decades, evenly
 from dynamics.core.checks import finite
 from dynamics.core.parameters import Parameter, check_names, declared
-from dynamics.theory.data import count_orbits
 from dynamics.theory.risk import ROUNDING, TheoryProblem, TheoryRisk
 from simulations.case import Case, Quantity
 from simulations.falsify.bounded import Bounded
-from simulations.parameter_strategies import reals
 from simulations.solver_options import Solver, error_of_states, horizon_of
 from simulations.stated import runs
 from simulations.stated.check import require_agreement
 from simulations.stated.formulas import first_times, observables
-from simulations.stated.law import Numbers, law
+from simulations.stated.law import Numbers
 from simulations.stated.sizes import by_sum
 from simulations.system import System
 from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
+from symbolic.theory.export.printed import latex_equations
 from symbolic.theory.load import content
 
 if TYPE_CHECKING:
     import xarray
 
 HORIZON = 1e3
-#: Number of sizes tried; number of sizes of random cases, and their largest number of data orbits.
-_TRIED, _DRAWN, _MOST_DRAWN = 2000, 24, 2000
+#: Number of sizes tried for the defaults.
+_TRIED = 2000
+#: Number of seeds of a random start among slider values and random cases.
+SEEDS = 20
 #: Largest divisor among the slider values.
 _LARGEST_TICK = 100
 #: Names that are reserved by the tools.
@@ -136,6 +137,7 @@ class UserTheorySystem(System):
         for identifier in self.identifiers.values():
             names += [identifier, f"{identifier}0"]
         names += [*self.theory.observables, *self.theory.events]
+        names += ["seed"] * self.theory.is_random
         conflicts = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
         if conflicts:
             raise TheoryError(
@@ -162,12 +164,22 @@ class UserTheorySystem(System):
         for order in self.theory.orders:
             name = f"{self.identifiers[order.name]}0"
             yield Parameter(name, f"initial {order.name}", default_text=str(order.start))
+        if self.theory.is_random:
+            yield Parameter(
+                "seed", "seed of the random start", int, "an integer, at least 0", default=0,
+                ticks=tuple(range(SEEDS)),
+            )  # fmt: skip
         solver, tenth = dict(declared(Solver)), math.log10(self.horizon)
         ticks = decades(tenth - 4, tenth + 2, each=4)
         solver["horizon"] = replace(
             solver["horizon"], default=self.horizon, ticks=ticks, default_text=""
         )
         yield from solver.values()
+
+    @property
+    def equations(self) -> list[str]:
+        """Derived equations of the file, for all sizes, as formulas in LaTeX."""
+        return latex_equations(self.theory)
 
     @property
     def command_option(self) -> str:
@@ -197,10 +209,10 @@ class UserTheorySystem(System):
         ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in sizes]
         for row in islice(by_sum(ranges), _TRIED):
             values = {size.name: x for size, x in zip(sizes, row)}
-            if self._has_all(values):
+            if self.has_all(values):
                 yield values
 
-    def _has_all(self, sizes: Mapping[str, float]) -> bool:
+    def has_all(self, sizes: Mapping[str, float]) -> bool:
         """Return whether every order parameter has an entry at these sizes."""
         numbers = Numbers(sizes)
         return all(numbers.real(order.count) >= 1 for order in self.theory.orders)
@@ -213,7 +225,7 @@ class UserTheorySystem(System):
             checked = self.theory.checked(self.default_values | given)
         except TheoryError as error:
             raise ParameterError(error.sentence) from None
-        problem = runs.problem(self.theory, checked)
+        problem = runs.problem(self.theory, checked, values.get("seed", 0))
         start = {
             name: finite(f"{identifier}0", values.get(f"{identifier}0", problem.start[name]))
             for name, identifier in self.identifiers.items()
@@ -282,43 +294,26 @@ class UserTheorySystem(System):
     def describe(self, case: Case) -> dict[str, float]:
         """Return sizes, constants, start and horizon."""
         start = {f"{self.identifiers[name]}0": x for name, x in case.problem.start.items()}
-        return {**case.problem.values, **start, "horizon": horizon_of(case)}
+        return {**case.problem.values, **start, **self._seed(case), "horizon": horizon_of(case)}
+
+    def _seed(self, case: Case) -> dict[str, int]:
+        """Return the seed of the random start as a mapping, empty without one."""
+        return {"seed": int(case.values.get("seed", 0))} if self.theory.is_random else {}
 
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the options of sizes, constants, given initial values and the solver."""
         given = {f"{name}0" for name in self.identifiers.values()} & set(case.values)
         start = {name: x for name, x in self.describe(case).items() if name in given}
         solver = {"solver": case.solver, **case.settings}
-        return {**case.problem.values, **start, **solver}
+        return {**case.problem.values, **start, **self._seed(case), **solver}
 
-    def cases(self, **fixed: Any) -> Any:
-        """Return a strategy of small sizes and of constants in their domains."""
-        rows = [row for row in islice(self._feasible(fixed), _DRAWN)]
-        if not rows:
-            return st.nothing()
-        constants = {
-            name: st.just(constant.example) | _within(constant)
-            for name, constant in self.theory.free_constants.items()
-            if name not in fixed
-        }
-        pairs = st.tuples(st.sampled_from(rows), st.fixed_dictionaries(constants))
-        return pairs.map(lambda pair: {**pair[0], **pair[1], **fixed})
+    def cases(
+        self, ranges: Mapping[str, tuple[float, float]] = MappingProxyType({}), /, **fixed: Any
+    ) -> Any:
+        """Return a strategy of sizes and of constants in their domains; see `System.cases`."""
+        from simulations.stated.strategies import cases
 
-    def _feasible(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, int]]:
-        """Yield small sizes that agree with the fixed values and have few data orbits."""
-        own = {name: fixed[name] for name in self.default_values if name in fixed}
-        seen = set()
-        for sizes in self._sizes():
-            left = {name: x for name, x in sizes.items() if name not in own}
-            if tuple(left.items()) in seen:
-                continue
-            seen.add(tuple(left.items()))
-            try:
-                values = self.theory.checked(self.default_values | left | own)
-                if self._has_all(values) and count_orbits(law(self.theory, values)) <= _MOST_DRAWN:
-                    yield left
-            except (TheoryError, ParameterError):
-                continue
+        return cases(self, fixed, ranges)
 
 
 def _ticks_of_size(size: Size, defaults: Mapping[str, float]) -> tuple[float, ...]:
@@ -340,22 +335,4 @@ def _ticks_of_constant(constant: Constant, value: float) -> tuple[float, ...]:
         tried = tuple(value * x for x in decades(-1, 1))
     else:
         tried = evenly(value - 3.0, value + 3.0, 0.25)
-    return tuple(x for x in tried if _is_allowed(constant, x))
-
-
-def _within(constant: Constant) -> st.SearchStrategy[float]:
-    """Return a strategy of values of a constant with few digits, in its domain and near 0."""
-    low, high = max(constant.low, -3.0), min(constant.high, 3.0)
-    if low > high:
-        low, high = constant.low, constant.high
-    allowed = reals(low, high).map(lambda x: float(f"{x:.3g}"))
-    return allowed.filter(lambda x: _is_allowed(constant, x))
-
-
-def _is_allowed(constant: Constant, value: float) -> bool:
-    """Return whether a constant may have a value."""
-    try:
-        constant.checked(value)
-    except TheoryError:
-        return False
-    return True
+    return tuple(x for x in tried if constant.allows(x))

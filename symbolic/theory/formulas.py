@@ -1,4 +1,4 @@
-"""Observables and events of a theory file: formulas in the language of `symbolic.core.grammar`."""
+"""Observables, events and claims of a theory file, in the language of `symbolic.core.grammar`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,63 @@ from typing import TYPE_CHECKING, Any
 
 from symbolic.core.grammar import RESERVED, FormulaError, parse
 from symbolic.theory.errors import TheoryError, require, short_repr
-from symbolic.theory.numbers import check_name
+from symbolic.theory.numbers import check_name, check_text
 
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory
 
 #: Names of the numbers of a run that are neither order parameters nor constants.
 _OF_RUNS = ("time", "loss")
+#: Further names of claims, which are about whole runs.
+_OF_CLAIMS = (
+    "horizon", "initial_loss", "gradient_bound", "largest_bound", "largest_gradient_bound",
+)  # fmt: skip
 #: Further names that an observable or event cannot have.
 _TAKEN = frozenset({"t", *_OF_RUNS, *RESERVED})
 #: Functions of a whole run; with one argument, `min` and `max` too.
 _WHOLE = ("always", "eventually", "at_end")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim about the runs of a theory, checked by ``patchdyn theory FILE --report``.
+
+    Parameters
+    ----------
+    label
+        Where the paper states it, such as ``"Theorem 2"``.
+    statement
+        The statement as text.
+    condition
+        The statement as a formula, such as ``"gamma >= rho"`` or ``"learned < forgotten"``.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is no short text. The formula is checked when the file is loaded.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Claim
+    >>> Claim("Theorem 2", "The gap never closes.", "gap >= 0").condition
+    'gap >= 0'
+    """
+
+    label: str
+    statement: str
+    condition: str
+
+    def __post_init__(self) -> None:
+        for parameter, text in vars(self).items():
+            check_text(f"{parameter} of a claim", text)
+
+    @classmethod
+    def of(cls, claim: Any) -> Claim:
+        """Return a claim; a text is both statement and condition."""
+        if isinstance(claim, cls):
+            return claim
+        check_text("claim", claim)
+        return cls("claims of the file", claim, claim)
 
 
 @dataclass(frozen=True)
@@ -39,9 +85,9 @@ class Formulas:
 
 
 def parsed(theory: Theory) -> Formulas:
-    """Parse the observables and events of a theory.
+    """Parse the observables, events and claims of a theory.
 
-    An observable may use the observables before it, an event all of them.
+    An observable may use the observables before it, an event all of them, a claim events too.
 
     Raises
     ------
@@ -67,6 +113,9 @@ def parsed(theory: Theory) -> Formulas:
             result[argument][name] = _parsed(theory, argument, name, text, known)
             if argument == "observables":
                 known.append(name)
+    names = [*known, *theory.events, *_OF_CLAIMS]
+    for claim in theory.claims:
+        formula(theory, f"claims: {claim.label}", claim.condition, names, "statement")
     return Formulas(**result)
 
 

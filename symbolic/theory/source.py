@@ -33,10 +33,15 @@ import math as _math
 from dynamics.theory.functions import (
     empty as _empty,
     highest as _highest,
+    modulus as _modulus,
     power as _power,
     raised as _raised,
+    relu as _relu,
+    shifted_log as _shifted_log,
     sigmoid as _sigmoid,
+    sign as _sign,
     softplus as _softplus,
+    step as _step,
 )
 from dynamics.theory.rows import total as _total
 
@@ -88,7 +93,7 @@ class _Printer(PythonCodePrinter):
         if expr.func is SAME:
             left, right = map(self._print, expr.args)
             return f"(1.0 if {left} == {right} else 0.0)"
-        prefix = "_" if name in ("sigmoid", "softplus", "raised") else "_math."
+        prefix = "_math." if name in ("exp", "log", "tanh") else "_"
         return f"{prefix}{name}({', '.join(map(self._print, expr.args))})"
 
     _print_exp = _print_log = _print_tanh = _print_sigmoid = _print_softplus = _print_Function

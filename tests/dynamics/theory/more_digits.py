@@ -19,6 +19,8 @@ def with_digits(text, constants, theta, data, digits):
     module["_power"] = mpmath.power
     module["_sigmoid"] = lambda x: one / (one + mpmath.exp(-x))
     module["_softplus"] = lambda x: mpmath.log1p(mpmath.exp(x))
+    module |= {"_modulus": abs, "_sign": mpmath.sign, "_relu": lambda x: max(x, 0 * one)}
+    module |= {"_step": lambda x: one * (x > 0), "_shifted_log": lambda x, y: y + mpmath.log(x)}
     module["_raised"] = lambda score, top: mpmath.exp(score - top)
     module["_highest"] = lambda number, score, others: max(score, others) if number > 0 else others
     module["_empty"] = lambda rows, columns: np.empty((rows, columns), object)

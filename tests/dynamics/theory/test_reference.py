@@ -64,6 +64,21 @@ def test_functions_of_balls_hold_those_of_mpmath(name, x):
             assert holds(wide, FUNCTIONS[name](mpmath.mpf(moved)))
 
 
+@pytest.mark.parametrize(
+    ("name", "point", "hull"),
+    [("_modulus", 0, (0, 3)), ("_relu", 0, (0, 3)), ("_sign", 0, (-1, 1)), ("_step", 0, (0, 1))],
+)
+def test_balls_around_a_kink_give_the_hull(name, point, hull):
+    function = reference._FUNCTIONS[name]
+    assert function(exact(float(point))) == point
+    around = function(arb(1, 2))  # from -1 to 3
+    assert all(around.contains(arb(end)) for end in hull)
+    assert around.rad() < 1.01 * (hull[1] - hull[0])
+    left = {"_modulus": 2, "_relu": 0, "_sign": -1, "_step": 0}[name]
+    right = {"_modulus": 2, "_relu": 2, "_sign": 1, "_step": 1}[name]
+    assert (function(arb(-2)), function(arb(2))) == (left, right)
+
+
 @pytest.mark.parametrize("x", [-2.5, -1e-30, 0.0, 1e-30, 0.3, 7.0])
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.0, 3.0, 7.0, -1.0, -4.0, 0.5, 2.5, -1.5])
 def test_powers(x, power):

@@ -15,6 +15,10 @@ ONE = {
     "tanh": mpmath.tanh,
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "modulus": abs,
+    "relu": lambda x: max(x, 0),
+    "sign": mpmath.sign,
+    "step": lambda x: mpmath.mpf(x > 0),
 }
 TWO = {
     "add": lambda x, y: x + y,
@@ -22,6 +26,7 @@ TWO = {
     "multiply": lambda x, y: x * y,
     "divide": lambda x, y: x / y,
     "raised": lambda x, y: mpmath.exp(x - y),
+    "shifted_log": lambda x, y: mpmath.log(x) + y,
     "power": mpmath.power,
 }
 
@@ -61,3 +66,10 @@ def test_a_number_that_does_not_depend_on_the_state_has_derivative_0():
     assert tangents.power(constant, (0.5, 0.0))[1] == 0.0
     assert tangents.sqrt(constant)[1] == 0.0
     assert tangents.multiply((np.inf, 0.0), (1.0, 0.0))[1] == 0.0
+
+
+@pytest.mark.parametrize("name", ["modulus", "relu", "sign", "step"])
+def test_the_derivative_at_a_kink_is_0(name):
+    assert getattr(tangents, name)((0.0, 0.7)) == (0.0, 0.0)
+    negative = {"modulus": (2.0, -0.7), "relu": (0.0, 0.0), "sign": (-1.0, 0.0), "step": (0.0, 0.0)}
+    assert getattr(tangents, name)((-2.0, 0.7)) == negative[name]

@@ -13,6 +13,9 @@ from simulations.cli import main
 from simulations.explorer import fragments
 from simulations.explorer.run_job import Task, run_data
 from simulations.falsify import Conjecture, Result
+from simulations.reproduction.claim import Context
+from simulations.stated import conjectures
+from simulations.stated.report import claims_of
 from simulations.stated.system import UserTheorySystem
 from tests.closeness import close, within
 
@@ -28,6 +31,7 @@ THEORY = Theory(
     defaults={"n": 4, "horizon": 100},
     observables={"missing": "1/n - w", "share": "1 - n*missing", "ratio": "w/time"},
     events={EVENTS},
+    claims=[{CLAIMS}],
 )
 """
 EVENTS = {
@@ -52,7 +56,7 @@ def forgotten():
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     file = tmp_path_factory.mktemp("theory") / "mark.py"
-    file.write_text(MARK.replace("{EVENTS}", repr(EVENTS)))
+    file.write_text(MARK.replace("{EVENTS}", repr(EVENTS)).replace("{CLAIMS}", ""))
     return file
 
 
@@ -90,10 +94,20 @@ def test_event_is_not_beyond_the_horizon(system):
     within(outcomes(system, horizon=0.7)["half"], math.log(2.0), 1e-6)
 
 
-def test_event_of_gradient_descent(system):
-    """w_k = (1 - 0.99^k) / n exceeds one half between steps 68 and 69."""
-    times = outcomes(system, solver="gd", learning_rate=0.01, steps=100, records=100)
-    assert 0.68 <= times["half"] <= 0.69
+@pytest.mark.parametrize("records", [2, 10, 80])
+def test_event_of_gradient_descent_is_a_step(system, records):
+    """w_k = (1 - 0.999^k) / n exceeds one half at step 693, wherever the records are."""
+    given = {"solver": "gd", "learning_rate": 0.001, "steps": 5000}
+    close(outcomes(system, records=records, **given)["half"], 0.693, rel=1e-12)
+    assert outcomes(system, records=records, **given)["at_once"] == 0.0
+    given |= {"optimizer": "sign", "learning_rate": 0.0003, "steps": 1000}
+    close(outcomes(system, records=records, **given)["half"], 0.0003 * 417, rel=1e-12)
+
+
+def test_event_of_momentum_is_between_two_records(system):
+    given = {"solver": "gd", "learning_rate": 0.001, "steps": 2000, "optimizer": "momentum"}
+    few, all_steps = outcomes(system, records=60, **given), outcomes(system, records=3000, **given)
+    within(few["half"], all_steps["half"], 0.005)
 
 
 def test_observables_and_their_errors(system):
@@ -175,3 +189,40 @@ def test_report_has_a_table_of_each(path, tmp_path, capsys):
     names = [row["at"]["observable"] for row in tables["observables"]["rows"]]
     assert names == ["missing", "share", "ratio"]
     capsys.readouterr()
+
+
+VERDICTS = {
+    "half < 1": "holds",
+    "share <= 0.5": "fails",
+    "at_end(share) < 0.9": "finding",  # violated at the longer horizon only
+    "half < never": "holds",
+    "never < half": "fails",
+    "narrow < 60": "finding",  # no run is long enough
+    "n*missing + share == 1": "holds",  # up to rounding
+    "log(w - 1) > 0": "finding",  # undefined
+}
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory):
+    path = tmp_path_factory.mktemp("claims") / "mark.py"
+    texts = [f"Claim('Lemma 7', 'Text {i}.', {x!r})" for i, x in enumerate(VERDICTS)]
+    text = MARK.replace('"horizon": 100', '"horizon": 2').replace("{EVENTS}", repr(EVENTS))
+    path.write_text(text.replace("{CLAIMS}", ", ".join(texts)))
+    return dict(zip(VERDICTS, list(claims_of(UserTheorySystem(path)))[1:], strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("condition", VERDICTS)
+def test_verdict_on_a_claim(claims, monkeypatch, condition):
+    """A claim fails only if it is violated at every horizon and number of records."""
+    monkeypatch.setattr(conjectures, "QUICK_PROBLEMS", 3)
+    checked = claims[condition]
+    assert checked.place == "Lemma 7"
+    assert checked.statement == f"Text {list(VERDICTS).index(condition)}."
+    result = checked.run(Context(quick=True))
+    assert result.verdict == VERDICTS[condition]
+    runs, searches = result.tables["runs"].data, result.tables["searches"].data
+    assert sorted(runs.index) == [(0, t, records) for t in (2.0, 20.0) for records in (80, 240)]
+    assert sorted(searches.index) == [(2.0, 0), (2.0, 1), (20.0, 0), (20.0, 1)]
+    assert result.finding.startswith(f"{(runs.result == 'violated').sum()} of 4 runs violate it")

@@ -18,8 +18,11 @@ def test_formulas_may_use_all_names_of_a_run(tmp_path):
     theory = load(
         tmp_path,
         "observables={'gap': 'gamma - rho', 'scaled': 'gap*D/C + nu*q*beta + alpha0 + time'}, "
-        "events={'early': 'gap > at_start(gap) + scaled/2 and loss < 1'}",
+        "events={'early': 'gap > at_start(gap) + scaled/2 and loss < 1'}, "
+        "claims=['gap >= 0', Claim('Lemma 1', 'Early.', 'early < 1 and always(gap > 0)')]",
     )
+    assert theory.claims[0].condition == theory.claims[0].statement == "gap >= 0"
+    assert theory.claims[1].label == "Lemma 1"
     assert list(theory.formulas.observables) == ["gap", "scaled"]
     assert list(theory.formulas.events) == ["early"]
 
@@ -50,6 +53,10 @@ def test_formulas_may_use_all_names_of_a_run(tmp_path):
         ("observables={'final': 'rho'}", "observables: final is not allowed"),
         ("observables={'gap': 'rho'}, events={'gap': 'rho > 1'}", "events: gap is not allowed"),
         ("observables={'a gap': 'rho'}", "name = 'a gap' is not allowed"),
+        ("claims=[Claim('Lemma 1', 'So it is.', 'gamma > early')]",
+         "claims: Lemma 1 = 'gamma > early' is not allowed: unknown name 'early'"),
+        ("claims=['gamma']", "a statement is needed here such as gamma >= rho, this is a number"),
+        ("claims=[Claim('Lemma 1', 3, 'gamma > 1')]", "statement of a claim = 3 is not allowed"),
         ("observables={'gap': 'rho' * 999}", "2997 characters are longer than 2000"),
     ],
 )  # fmt: skip
