@@ -2,7 +2,8 @@
 # make reproduce-quick  the same with smaller problems, in about five minutes
 # make reproduce-thorough  with the experiments that are too expensive for the full run
 # make reproduce-images | reproduce-images-quick  the claims on real images (Section 6): 130 MB more
-# make test | test-fast | snapshot | lint | bench | package | docs | clean; make test COVERAGE=1
+# make test | test-fast | snapshot | lint | bench | package | docs | clean
+# make test ALL=1 COVERAGE=1   with the slow tests, and the coverage measured, as in CI
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
 # Another interpreter: make PYTHON=/path/to/python3.12 reproduce
@@ -43,11 +44,12 @@ reproduce-images-quick: $(VENV)/.installed-images $(VENV)/.compiled
 	$(BIN)/patchdyn reproduce --images --quick --out report-images-quick
 
 # kernels are compiled first, so that no two processes compile the same one; the tests of a file run
-# in one process and share their fixtures. COVERAGE=1 also measures the coverage and takes longer
+# in one process and share their fixtures. ALL=1 adds the tests marked slow, COVERAGE=1 measures the
+# coverage; CI does both
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m dynamics.precompile
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder \
-		$(if $(COVERAGE),--cov --cov-report=term)
+		$(if $(ALL),,-m "not slow") $(if $(COVERAGE),--cov --cov-report=term)
 
 test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m dynamics.precompile

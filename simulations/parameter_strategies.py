@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
-from dynamics.core.annotations import Bound, Condition
-from dynamics.core.parameters import Parameter, Parameters, declared
+from dynamics import ParameterError
+from dynamics.core.annotations import Bound, Condition, as_text, bounds_text
+from dynamics.core.checks import require
+from dynamics.core.parameters import Parameter, Parameters, check_names, declared
 
 if TYPE_CHECKING:
     from simulations.falsify import Filter
     from simulations.system import System
 
-#: Largest number of sampled problems for each one that satisfies a filter.
+#: Largest number of sampled problems for each one that satisfies a filter or is within ranges.
 ATTEMPTS = 20
+#: Ranges whose ends have a larger ratio are sampled on a logarithmic scale.
+_WIDE = 100.0
 #: Values that no numerical field accepts.
 _NOT_NUMBERS = (float("nan"), float("inf"), float("-inf"), "1", None, True, 1j)
 
@@ -77,6 +83,52 @@ def allowed(parameter: Parameter, readable: bool = False) -> st.SearchStrategy[A
     return st.none() | values if parameter.optional else values
 
 
+def between(parameter: Parameter, low: float, high: float) -> st.SearchStrategy[Any]:
+    """Return a strategy of values of a parameter in a range, with three digits if possible."""
+    if parameter.dtype is int:
+        return st.integers(int(low), int(high))
+    if low > 0.0 and high > _WIDE * low:
+        values = reals(math.log10(low), math.log10(high)).map(lambda x: 10.0**x)
+    else:
+        values = reals(low, high)
+    return values.map(lambda x: min(max(float(f"{x:.3g}"), low), high))
+
+
+def check_ranges(
+    ranges: Mapping[str, tuple[float, float]],
+    fixed: Mapping[str, Any],
+    parameters: Iterable[Parameter],
+) -> None:
+    """Raise ParameterError unless parameters can be sampled in these ranges.
+
+    Parameters
+    ----------
+    ranges
+        Mapping from name of a parameter to the ends of its range.
+    fixed
+        Mapping from name to value of the parameters that are not sampled.
+    parameters
+        The parameters of the system.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    for name, (low, high) in ranges.items():
+        check_names({name: low}, known.values())
+        check_names({name: high}, known.values())
+        parameter = known[name]
+        text = f"{as_text(low)}..{as_text(high)}"
+        require(low <= high, name, text, "a range LOW..HIGH with LOW at most HIGH")
+        bounds = [bound for bound in parameter.bounds if isinstance(bound, Bound)]
+        inside = all(bound.holds(end) for bound in bounds for end in (low, high))
+        allowed = parameter.to_field is not None or inside
+        require(allowed, name, text, bounds_text(bounds, parameter.dtype))
+        for other in (*fixed, *ranges):
+            same = parameter.field and other in known and known[other].field == parameter.field
+            if other != name and same:
+                raise ParameterError(f"{name} and {other} are not allowed together")
+        if name in fixed:
+            raise ParameterError(f"{name} = {text} is not allowed: {name} = {fixed[name]} is fixed")
+
+
 def fields(
     cls: type[Parameters], without: Collection[str] = (), readable: bool = False
 ) -> st.SearchStrategy[dict[str, Any]]:
@@ -121,19 +173,65 @@ def _beyond(bound: Bound | Condition, dtype: type) -> st.SearchStrategy[Any]:
     return st.floats(min_value=bound.limit, exclude_min=bound.sign == "<=", allow_nan=False)
 
 
-def cases(system: System, fixed: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy of values for `System.build` that contain the fixed values.
+def cases(
+    system: System, fixed: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]]
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy of values for `System.build`.
+
+    Parameters
+    ----------
+    system
+        The theory.
+    fixed
+        Mapping from name to value of the parameters that are not sampled.
+    ranges
+        Mapping from name to range of further parameters, which are sampled in these ranges.
 
     Raises
     ------
     ParameterError
-        If a fixed value is not allowed.
+        If a fixed value or a range is not allowed.
     """
     known = {parameter.name: parameter for parameter in system.parameters}
     for name, value in fixed.items():
         if name in known and known[name].field == name and known[name].text is None:
             known[name].validate(value)
-    return _cases(system, fixed)
+    check_ranges(ranges, fixed, known.values())
+    if not ranges:
+        return _cases(system, fixed)
+    return within(system, {name: (known[name], *ends) for name, ends in ranges.items()}, fixed)
+
+
+@st.composite
+def within(
+    draw: st.DrawFn,
+    system: System,
+    ranges: Mapping[str, tuple[Parameter, float, float]],
+    fixed: Mapping[str, Any],
+    sample: Callable[..., st.SearchStrategy[dict[str, Any]]] | None = None,
+) -> dict[str, Any]:
+    """Return a strategy of values that `System.build` accepts, with parameters in ranges.
+
+    Parameters
+    ----------
+    draw
+        Supplied by Hypothesis.
+    system
+        The theory.
+    ranges
+        Mapping from name to parameter and range.
+    fixed
+        Fixed values.
+    sample
+        Strategy of the other parameters, a function of the system and of all given values.
+    """
+    for _ in range(ATTEMPTS):
+        given = {name: draw(between(*each)) for name, each in ranges.items()}
+        with suppress(ParameterError):
+            values = draw((sample or _cases)(system, {**fixed, **given}))
+            system.build(values)
+            return values
+    reject()
 
 
 @st.composite

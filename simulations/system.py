@@ -6,10 +6,11 @@ import contextlib
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dynamics.core.errors import ParameterError
@@ -25,6 +26,7 @@ from simulations.solver_options import Solver, horizon_of
 
 if TYPE_CHECKING:
     import numpy as np
+    import xarray
 
     from dynamics import Risk, Trajectory
 
@@ -92,6 +94,11 @@ class System(ABC):
     portrait: tuple[str, str] | None = None
     precompile: tuple[str, ...] = ("-m", "dynamics.precompile")
     fingerprint: str = ""
+
+    @property
+    def equations(self) -> Sequence[str]:
+        """Derived equations as formulas in LaTeX; empty if there is no derivation to show."""
+        return ()
 
     @property
     def command_option(self) -> str:
@@ -187,17 +194,21 @@ class System(ABC):
         """Return the values of the constants `derived`."""
         return {}
 
-    def cases(self, **fixed: Any) -> Any:
+    def cases(
+        self, ranges: Mapping[str, tuple[float, float]] = MappingProxyType({}), /, **fixed: Any
+    ) -> Any:
         """Return a Hypothesis strategy of values that `build` accepts.
 
         Parameters
         ----------
+        ranges
+            Mapping from name to range of parameters that are sampled in this range.
         fixed
             Parameters that are not sampled, as keyword arguments.
         """
         from simulations.parameter_strategies import cases
 
-        return cases(self, fixed)
+        return cases(self, fixed, ranges)
 
     def joint(self, draw: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Sample the parameters that depend on each other, except the fixed ones."""
@@ -258,6 +269,10 @@ class System(ABC):
         raise ParameterError(
             f"--certify is not allowed with {self.command_option}: this theory has no certificates"
         )
+
+    def dataset(self, case: Case, trajectory: Trajectory, population: Risk) -> xarray.Dataset:
+        """Return a run as a labelled dataset with its observables."""
+        return population.observe(trajectory).to_dataset()
 
     def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return results that `patchdyn run --json` prints for this theory only."""

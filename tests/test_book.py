@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import io
 import json
 import re
 import shutil
@@ -12,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from simulations import theories
-from simulations.display import PlainDisplay
-from simulations.reproduction.folder import ReportFolder, StoredReport
+from simulations.reproduction.folder import StoredReport
 from simulations.reproduction.registry import load
-from simulations.reproduction.run import reproduce
 from symbolic import catalogue
-from tests.simulations.fakes import claim, figure
+from tests.simulations.fakes import claim, figure, run
 
 DOCS = Path(__file__).parents[1] / "notebooks" / "book"
 
@@ -45,9 +42,7 @@ def report(tmp_path):
     """Return a report with one claim whose result is invented."""
     real = load("li-reduction")
     invented = replace(claim(real.id, figures=[figure()], finding="It is so."), paper=real.paper)
-    stamp = {"patchdyn": "0.1.0", "commit": "", "mode": "quick"}
-    with ReportFolder(tmp_path / "report", stamp, [real.id]) as folder:
-        reproduce([invented], folder, PlainDisplay(io.StringIO()), quick=True)
+    run(tmp_path / "report", [invented], quick=True)
     return StoredReport.read(tmp_path / "report")
 
 

@@ -24,6 +24,7 @@ from numba.core.caching import (
     _CacheLocator,
 )
 from numba.core.cpu import CPUTargetOptions
+from numba.core.types.function_type import CompileResultWAP
 
 from dynamics.core.boxing import safe_boxing
 
@@ -206,6 +207,31 @@ def emitted_kernel(
     if folder is not None:
         compiled._cache = _EmittedCache(function, str(folder), stamp)
     return compiled
+
+
+def native_function(compiled: Any, *arguments: Any) -> Any:
+    """Return a kernel as a value that other kernels can call and hold in a NamedTuple.
+
+    Kernels that are passed as they are have a type each, so that every caller would be compiled
+    anew for each of them, and not cached. The type of this value is the signature.
+
+    Parameters
+    ----------
+    compiled
+        A kernel with entry points for C.
+    arguments
+        Arguments of the types for which the kernel is called.
+
+    Returns
+    -------
+    object
+        The kernel itself where compilation is disabled (``NUMBA_DISABLE_JIT``).
+    """
+    if not hasattr(compiled, "get_compile_result"):
+        return compiled
+    signature = tuple(map(numba.typeof, arguments))
+    compiled.compile(signature)
+    return CompileResultWAP(compiled.overloads[signature])
 
 
 def cache_folder(compiled: Any) -> Path | None:

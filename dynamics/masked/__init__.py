@@ -1,8 +1,7 @@
-"""Learning dynamics of masked image modelling (Huang, Wen, Chi, Liang 2024), in numbers."""
+"""Learning dynamics of masked image modelling (Huang, Wen, Chi, Liang 2024)."""
 
-from dynamics.masked.population import MaskedPopulation
+from dynamics.masked.population import MaskedPopulation, MaskedValue
 from dynamics.masked.problem import MaskedProblem
 from dynamics.masked.trajectory import MaskedTrajectory
-from dynamics.masked.value import MaskedValue
 
 __all__ = ["MaskedPopulation", "MaskedProblem", "MaskedTrajectory", "MaskedValue"]

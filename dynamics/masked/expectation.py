@@ -1,13 +1,14 @@
-r"""The expectation over masks and scales as compiled sums over scenarios.
+r"""Expectation over masks and scales, as compiled sums over scenarios.
 
-A scenario is a number of unmasked patches per cell and a scale per area. With
-:math:`\ell_c^u = z\,\Phi + \Upsilon_c` the logit of the unmasked patches of cell c and
-:math:`\ell_c^m = \Upsilon_c` that of its masked ones (they remain as keys), the softmax of p's row
-gives each area its attention, and the area form (`symbolic.masked.area_form`) the loss and its
+A scenario is a number of unmasked patches for each cell and a scale for each area. The unmasked
+patches of cell c have the logit :math:`\ell_c^u = z\,\Phi + \Upsilon_c`. Its masked patches
+remain as keys, with the logit :math:`\ell_c^m = \Upsilon_c`. The softmax of p's row determines the
+attention to each area, and the area form (`symbolic.masked.area_form`) determines the loss and its
 derivatives. All K clusters are padded to the same shapes with empty cells.
 """
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,163 +29,196 @@ from dynamics.masked._emitted import (
 )
 
 
-class ScenarioPlan(NamedTuple):
-    """Scenarios of all clusters, for the kernels; shapes with K clusters, R rows, Z draws.
+class Scenarios(NamedTuple):
+    """Scenarios of all K clusters, with R rows of counts and Z rows of scales.
 
-    Counts are shared by the clusters where ``counts`` has length 1. With ``paired`` row r goes with
-    draw r, otherwise all pairs are summed.
+    Attributes
+    ----------
+    size
+        Patches of each cell, (K, cells); the last cell is p itself.
+    area
+        Area of each cell, int (K, cells).
+    cell_slot, area_slot
+        Slot of Upsilon of each cell, int (K, cells), and of Phi of each area, int (K, areas).
+    copies
+        Number of equal areas that each area represents, (K, areas).
+    own
+        Index of p's own area, int (K,).
+    counts
+        Unmasked patches of each cell, (K, R, cells), or (1, R, cells) if the clusters share them.
+    weight
+        Weight of each row of counts, (R,).
+    z, z_weight
+        Scale of each area, (K, Z, areas), and weight of each row of scales, (K, Z).
+    paired
+        Whether row r of the counts belongs to row r of the scales; otherwise all pairs are summed.
+    masked_probability
+        Probability that p is masked.
+    entries
+        Number of entries of e_p^T Q for each slot, (slots,).
     """
 
-    size: np.ndarray  # (K, cells), without p; the last cell is p itself
-    area: np.ndarray  # int (K, cells)
-    cell_slot: np.ndarray  # int (K, cells)
-    area_slot: np.ndarray  # int (K, areas)
-    copies: np.ndarray  # (K, areas)
-    own: np.ndarray  # int (K,)
-    counts: np.ndarray  # (1 or K, R, cells), unmasked patches
-    weight: np.ndarray  # (R,)
-    z: np.ndarray  # (K, Z, areas)
-    z_weight: np.ndarray  # (K, Z)
+    size: np.ndarray
+    area: np.ndarray
+    cell_slot: np.ndarray
+    area_slot: np.ndarray
+    copies: np.ndarray
+    own: np.ndarray
+    counts: np.ndarray
+    weight: np.ndarray
+    z: np.ndarray
+    z_weight: np.ndarray
     paired: bool
-    chance: float  # that p is masked
-    entries: np.ndarray  # (slots,), entries of e_p^T Q per slot
+    masked_probability: float
+    entries: np.ndarray
 
 
 @kernel(inner=True)
-def scenario(plan, theta, k, row, draw, keys, areas, out):
-    """Evaluate one cluster, one vector of counts and one of scales.
+def _scale_rows(scenarios, row):
+    """Return first and last index (exclusive) of the scales that belong to a row of counts."""
+    if scenarios.paired:
+        return row, row + 1
+    return 0, scenarios.z.shape[1]
 
-    Fills ``keys`` (2, cells) with the attention to the unmasked and masked patches of each cell and
-    ``areas`` (2, areas) with the attention of each area and its gbar - g; adds the derivatives of
-    the loss in the slots to ``out``. Returns the loss, gbar and 1 - a of p's own area.
+
+@kernel(inner=True)
+def _evaluate(scenarios, theta, k, row, draw, keys, areas, out):
+    """Evaluate the scenario of row ``row`` of the counts and row ``draw`` of the scales.
+
+    Write the attention to the unmasked and masked patches of each cell to ``keys`` (2, cells), and
+    the attention to each area and its gbar - g to ``areas`` (2, areas). Add the derivatives of the
+    loss in the slots to ``out`` (slots,). Return the loss, gbar, and 1 - a of p's own area.
     """
-    cells, own = plan.size.shape[1], plan.own[k]
-    shared = min(k, plan.counts.shape[0] - 1)
+    cells, own = scenarios.size.shape[1], scenarios.own[k]
+    shared = min(k, scenarios.counts.shape[0] - 1)
     top = -math.inf
     for c in range(cells):
-        m = plan.area[k, c]
+        m = scenarios.area[k, c]
         keys[0, c] = keys[1, c] = -math.inf
-        if plan.size[k, c] > 0.0:
+        if scenarios.size[k, c] > 0.0:
             of_unmasked, keys[1, c] = key_logits(
-                theta[plan.cell_slot[k, c]], plan.z[k, draw, m], theta[plan.area_slot[k, m]]
+                theta[scenarios.cell_slot[k, c]],
+                scenarios.z[k, draw, m],
+                theta[scenarios.area_slot[k, m]],
             )
-            if plan.counts[shared, row, c] > 0.0:
+            if scenarios.counts[shared, row, c] > 0.0:
                 keys[0, c] = of_unmasked
             top = max(top, keys[0, c], keys[1, c])
     Z = 0.0
     for c in range(cells):
-        count = plan.counts[shared, row, c]
-        keys[0, c], keys[1, c] = key_weights(count, plan.size[k, c], keys[0, c], keys[1, c], top)
+        count = scenarios.counts[shared, row, c]
+        keys[0, c], keys[1, c] = key_weights(
+            count, scenarios.size[k, c], keys[0, c], keys[1, c], top
+        )
         Z += keys[0, c] + keys[1, c]
-    for m in range(plan.copies.shape[1]):
+    for m in range(scenarios.copies.shape[1]):
         areas[0, m] = areas[1, m] = 0.0
     rest = 0.0
     for c in range(cells):
         keys[0, c] /= Z
         keys[1, c] /= Z
-        areas[0, plan.area[k, c]] += keys[0, c]
-        rest += keys[1, c] if plan.area[k, c] == own else keys[0, c] + keys[1, c]
-    twice_loss, g_mean, _ = own_area(plan.z[k, draw, own], areas[0, own], rest)
-    for m in range(plan.copies.shape[1]):
+        areas[0, scenarios.area[k, c]] += keys[0, c]
+        rest += keys[1, c] if scenarios.area[k, c] == own else keys[0, c] + keys[1, c]
+    twice_loss, g_mean, _ = own_area(scenarios.z[k, draw, own], areas[0, own], rest)
+    for m in range(scenarios.copies.shape[1]):
         if m != own:
-            square, areas[1, m] = other_area(plan.z[k, draw, m], areas[0, m], plan.copies[k, m])
+            square, areas[1, m] = other_area(
+                scenarios.z[k, draw, m], areas[0, m], scenarios.copies[k, m]
+            )
             twice_loss += square
             g_mean += square
-    for m in range(plan.copies.shape[1]):
+    for m in range(scenarios.copies.shape[1]):
         areas[1, m] = twice_loss if m == own else g_mean - areas[1, m]
-        slope, _ = correlation_gradient(plan.z[k, draw, m], areas[0, m], areas[1, m])
-        out[plan.area_slot[k, m]] += slope
+        slope, _ = correlation_gradient(scenarios.z[k, draw, m], areas[0, m], areas[1, m])
+        out[scenarios.area_slot[k, m]] += slope
     for c in range(cells):
-        _, unmasked = correlation_gradient(0.0, keys[0, c], areas[1, plan.area[k, c]])
+        _, unmasked = correlation_gradient(0.0, keys[0, c], areas[1, scenarios.area[k, c]])
         _, masked = correlation_gradient(0.0, keys[1, c], g_mean)
-        out[plan.cell_slot[k, c]] += unmasked + masked
+        out[scenarios.cell_slot[k, c]] += unmasked + masked
     return 0.5 * twice_loss, g_mean, rest
 
 
 @kernel
-def moments(plan, theta, first, second, attention):
-    """Sum loss and slot derivatives over the scenarios of each cluster.
+def _add_moments(scenarios, theta, first, second, attention):
+    """Add means over the scenarios of each cluster, given that p is masked, to three arrays.
 
-    ``first`` and ``second`` (K, 1 + slots) take the means of (loss, derivatives) and of their
-    squares, ``attention`` (K, 2, areas) those of each a and, in its second row at p's own area, of
-    (1 - a)^2, all added to what they hold and given that p is masked.
+    ``first`` and ``second`` (K, 1 + slots) receive the means of (loss, derivatives) and of their
+    squares. ``attention`` (K, 2, areas) receives the mean of each a and, in its second row at p's
+    own area, the mean of (1 - a)^2.
     """
-    slots, areas = theta.size, plan.copies.shape[1]
-    keys, found = np.empty((2, plan.size.shape[1])), np.empty((2, areas))
+    slots, areas = theta.size, scenarios.copies.shape[1]
+    keys, values = np.empty((2, scenarios.size.shape[1])), np.empty((2, areas))
     out = np.empty(slots)
-    for k in range(plan.own.size):
-        for row in range(plan.weight.size):
-            begin = row if plan.paired else 0
-            end = row + 1 if plan.paired else plan.z.shape[1]
-            for draw in range(begin, end):
-                weight = plan.weight[row] * plan.z_weight[k, draw]
+    for k in range(scenarios.own.size):
+        for row in range(scenarios.weight.size):
+            first_scale, end = _scale_rows(scenarios, row)
+            for draw in range(first_scale, end):
+                weight = scenarios.weight[row] * scenarios.z_weight[k, draw]
                 for s in range(slots):
                     out[s] = 0.0
-                loss, _, rest = scenario(plan, theta, k, row, draw, keys, found, out)
+                loss, _, rest = _evaluate(scenarios, theta, k, row, draw, keys, values, out)
                 first[k, 0] += weight * loss
                 second[k, 0] += weight * loss * loss
                 for s in range(slots):
                     first[k, 1 + s] += weight * out[s]
                     second[k, 1 + s] += weight * out[s] * out[s]
                 for m in range(areas):
-                    attention[k, 0, m] += weight * found[0, m]
-                attention[k, 1, plan.own[k]] += weight * rest * rest
+                    attention[k, 0, m] += weight * values[0, m]
+                attention[k, 1, scenarios.own[k]] += weight * rest * rest
 
 
-@gradient_of(ScenarioPlan)
+@gradient_of(Scenarios)
 @kernel
-def gradient_within(plan, theta, out):
-    """Write the entrywise gradient of the patch loss; every state is within the tolerance."""
-    keys = np.empty((2, plan.size.shape[1]))
-    found = np.empty((2, plan.copies.shape[1]))
-    one = np.empty(theta.size)
+def gradient_within(scenarios, theta, out):
+    """Write the gradient of the patch loss per entry of Q; return True (no state is rejected)."""
+    keys = np.empty((2, scenarios.size.shape[1]))
+    values = np.empty((2, scenarios.copies.shape[1]))
+    gradient = np.empty(theta.size)
     for s in range(theta.size):
         out[s] = 0.0
-    for k in range(plan.own.size):
-        for row in range(plan.weight.size):
-            begin = row if plan.paired else 0
-            end = row + 1 if plan.paired else plan.z.shape[1]
-            for draw in range(begin, end):
-                weight = plan.weight[row] * plan.z_weight[k, draw]
+    for k in range(scenarios.own.size):
+        for row in range(scenarios.weight.size):
+            first_scale, end = _scale_rows(scenarios, row)
+            for draw in range(first_scale, end):
+                weight = scenarios.weight[row] * scenarios.z_weight[k, draw]
                 for s in range(theta.size):
-                    one[s] = 0.0
-                scenario(plan, theta, k, row, draw, keys, found, one)
+                    gradient[s] = 0.0
+                _evaluate(scenarios, theta, k, row, draw, keys, values, gradient)
                 for s in range(theta.size):
-                    out[s] += weight * one[s]
+                    out[s] += weight * gradient[s]
     for s in range(theta.size):
-        out[s] *= plan.chance / (plan.own.size * plan.entries[s])
+        out[s] *= scenarios.masked_probability / (scenarios.own.size * scenarios.entries[s])
     return True
 
 
 @kernel
-def hessian(plan, theta, total):
-    r"""Add the second derivatives of the patch loss in the slots to ``total``, (slots, slots).
+def hessian(scenarios, theta, total):
+    r"""Add the second derivatives of the patch loss in the slots to ``total`` (slots, slots).
 
-    With weights w_i of the keys, :math:`B_{is}=\partial\ell_i/\partial\theta_s`, the mean
-    :math:`y_s=\sum_i w_iB_{is}` and :math:`v_s` the first derivative,
+    With the attention w_i to key i, :math:`B_{is}=\partial\ell_i/\partial\theta_s`, the mean
+    :math:`y_s=\sum_i w_iB_{is}` and the first derivatives :math:`v_s`,
 
     .. math:: \partial_s\partial_t\,\mathrm{loss} = \sum_i B_{is}B_{it}\,w_i(g_i-\bar g)
        - v_sy_t - y_sv_t + \sum_m \frac{z_m^2}{copies_m}\,\partial_sa_m\,\partial_ta_m .
     """
-    cells, areas, slots = plan.size.shape[1], plan.copies.shape[1], theta.size
-    keys, found = np.empty((2, cells)), np.empty((2, areas))
+    cells, areas, slots = scenarios.size.shape[1], scenarios.copies.shape[1], theta.size
+    keys, values = np.empty((2, cells)), np.empty((2, areas))
     v, y, d_a = np.zeros(slots), np.zeros(slots), np.zeros((areas, slots))
-    for k in range(plan.own.size):
-        for row in range(plan.weight.size):
-            begin = row if plan.paired else 0
-            end = row + 1 if plan.paired else plan.z.shape[1]
-            for draw in range(begin, end):
-                weight = plan.weight[row] * plan.z_weight[k, draw]
+    for k in range(scenarios.own.size):
+        for row in range(scenarios.weight.size):
+            first_scale, end = _scale_rows(scenarios, row)
+            for draw in range(first_scale, end):
+                weight = scenarios.weight[row] * scenarios.z_weight[k, draw]
                 for s in range(slots):
                     v[s] = y[s] = 0.0
                     for m in range(areas):
                         d_a[m, s] = 0.0
-                _, g_mean, _ = scenario(plan, theta, k, row, draw, keys, found, v)
+                _, g_mean, _ = _evaluate(scenarios, theta, k, row, draw, keys, values, v)
                 for c in range(cells):
-                    m, t = plan.area[k, c], plan.cell_slot[k, c]
-                    s, z = plan.area_slot[k, m], plan.z[k, draw, m]
+                    m, t = scenarios.area[k, c], scenarios.cell_slot[k, c]
+                    s, z = scenarios.area_slot[k, m], scenarios.z[k, draw, m]
                     of_phi, of_both, of_upsilon = key_hessian(
-                        z, keys[0, c], keys[1, c], found[1, m], g_mean
+                        z, keys[0, c], keys[1, c], values[1, m], g_mean
                     )
                     total[s, s] += weight * of_phi
                     total[s, t] += weight * of_both
@@ -196,12 +230,86 @@ def hessian(plan, theta, total):
                     d_a[m, s] += in_phi
                     d_a[m, t] += keys[0, c]
                 for m in range(areas):
-                    scale = weight * area_bend(plan.z[k, draw, m], plan.copies[k, m])
+                    scale = weight * area_bend(scenarios.z[k, draw, m], scenarios.copies[k, m])
                     for s in range(slots):
-                        d_a[m, s] = area_slope(d_a[m, s], found[0, m], y[s])
+                        d_a[m, s] = area_slope(d_a[m, s], values[0, m], y[s])
                     for s in range(slots):
                         for t in range(slots):
                             total[s, t] += scale * d_a[m, s] * d_a[m, t]
                 for s in range(slots):
                     for t in range(slots):
                         total[s, t] += weight * mean_hessian(v[s], v[t], y[s], y[t])
+
+
+class Moments(NamedTuple):
+    """Means over the scenarios of each cluster, given that p is masked.
+
+    Attributes
+    ----------
+    first, second
+        Means of (loss, derivatives in the slots) and of their squares, (K, 1 + slots).
+    attention
+        Mean attention to each area and, in the second row at p's own area, mean of (1 - a)^2,
+        (K, 2, areas).
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    attention: np.ndarray
+
+
+def moments(scenarios: Scenarios, theta: np.ndarray) -> Moments:
+    """Return the means over the scenarios at a state."""
+    K, areas = scenarios.copies.shape
+    first, second = np.zeros((2, K, 1 + theta.size))
+    means = Moments(first, second, np.zeros((K, 2, areas)))
+    _add_moments(scenarios, theta, *means)
+    return means
+
+
+def loss_and_gradient(scenarios: Scenarios, theta: np.ndarray) -> np.ndarray:
+    """Return the loss and its gradient per entry of Q at a state, (1 + slots,)."""
+    return per_entry(scenarios, moments(scenarios, theta).first)
+
+
+def per_entry(scenarios: Scenarios, first: np.ndarray) -> np.ndarray:
+    """Return the mean over the clusters of `Moments.first`, derivatives per entry of Q."""
+    mean = scenarios.masked_probability * first.mean(axis=0)
+    mean[1:] /= scenarios.entries
+    return mean
+
+
+def difference(coarse: Scenarios, fine: Scenarios, theta: np.ndarray) -> float:
+    """Return the largest difference of loss and gradient, relative to the largest of them."""
+    rough, exact = (loss_and_gradient(scenarios, theta) for scenarios in (coarse, fine))
+    return float(np.max(np.abs(rough - exact)) / np.max(np.abs(exact)))
+
+
+@dataclass(frozen=True)
+class ErrorEstimate:
+    """Estimate of what a method neglects, from scenarios that differ from those of the method.
+
+    The estimated error is ``factor`` times the largest entry of the sum over groups of
+    `abs(mean of the group - middle)`, the entries being the loss and its gradient.
+
+    Attributes
+    ----------
+    middle
+        Scenarios of the method.
+    groups
+        Groups of other scenarios.
+    factor
+        Safety factor.
+    """
+
+    middle: Scenarios
+    groups: list[list[Scenarios]]
+    factor: float = 1.0
+
+    def evaluate(self, theta: np.ndarray) -> float:
+        """Return the estimated error of loss and gradient at a state."""
+        middle, total = loss_and_gradient(self.middle, theta), np.zeros(1 + theta.size)
+        for group in self.groups:
+            mean = np.mean([loss_and_gradient(member, theta) for member in group], axis=0)
+            total += np.abs(mean - middle)
+        return self.factor * float(np.max(total))

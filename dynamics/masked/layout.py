@@ -1,9 +1,9 @@
 """Areas of each cluster, the cells of their common refinement, and which entries of Q coincide.
 
-Two patches that lie in the same area in every cluster (a *cell*) and are not p itself have the same
-position-position correlation with p, and areas that differ in nothing share their feature-position
-correlation: the row ``e_p^T Q`` holds a handful of numbers, the *slots* of a state. Phi comes
-first, then Upsilon, then p's own position (``Upsilon_self``).
+A *cell* is a set of patches other than p that lie in the same area in every cluster. All patches of
+a cell have the same position-position correlation with p, and equivalent areas have the same
+feature-position correlation. The row ``e_p^T Q`` therefore contains only a few different numbers,
+the *slots* of a state: Phi first, then Upsilon, then p's own position (``Upsilon_self``).
 """
 
 from __future__ import annotations
@@ -21,12 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Areas:
-    """The areas of one cluster: slot of each, how many equal areas it stands for, which is p's."""
+    """Areas of one cluster.
 
-    slot: np.ndarray  # int (areas,)
-    copies: np.ndarray  # float (areas,)
+    Attributes
+    ----------
+    slot
+        Slot of Phi of each area, int (areas,).
+    copies
+        Number of equal areas that each area represents, float (areas,).
+    own, first
+        Index of p's area and of the global area.
+    """
+
+    slot: np.ndarray
+    copies: np.ndarray
     own: int
-    first: int  # the global area
+    first: int
 
     @property
     def own_slot(self) -> int:
@@ -43,16 +53,24 @@ class Areas:
 class Layout:
     """Slots, clusters and cells; the last cell is p itself and is always masked.
 
-    ``names`` and ``copies`` (entries of ``e_p^T Q`` per slot) describe the state; ``size`` and
-    ``cell_slot`` the cells, ``area[k]`` the area of each cell in cluster k.
+    Attributes
+    ----------
+    names, copies
+        Name of each slot, and number of entries of ``e_p^T Q`` that it represents, (slots,).
+    clusters
+        Areas of each of the K clusters.
+    size, cell_slot
+        Number of patches, float (cells,), and slot of Upsilon, int (cells,), of each cell.
+    area
+        Area of each cell in each cluster, int (K, cells).
     """
 
     names: tuple[str, ...]
     copies: np.ndarray
     clusters: tuple[Areas, ...]
-    size: np.ndarray  # float (cells,)
-    cell_slot: np.ndarray  # int (cells,)
-    area: np.ndarray  # int (K, cells)
+    size: np.ndarray
+    cell_slot: np.ndarray
+    area: np.ndarray
 
     @property
     def phi_slots(self) -> int:
@@ -60,9 +78,10 @@ class Layout:
         return int(self.cell_slot.min())
 
     def expanded(self) -> Layout:
-        """Return the same areas one by one: what finite counts need. Slots stay shared.
+        """Return a layout without groups of equal areas, as finite counts require.
 
-        Only where each area group of the one cluster is one cell (exponents, K = 1).
+        Equal areas still share their slots. Groups are expanded only if there is a single cluster,
+        in which each group is a cell (exponents, K = 1).
         """
         if all(np.all(areas.copies == 1.0) for areas in self.clusters):
             return self
@@ -84,12 +103,12 @@ class Layout:
 
 
 def layout_of(problem: MaskedProblem) -> Layout:
-    """Return the layout of a problem, areas of equal role grouped where exponents give them."""
+    """Return the layout of a problem; exponents determine groups of equal areas."""
     return _from_exponents(problem) if problem.partitions is None else _from_partitions(problem)
 
 
 def _from_partitions(problem: MaskedProblem) -> Layout:
-    """Every area has its own slot, every cell too."""
+    """Return a layout in which each area and each cell has a slot of its own."""
     assert problem.partitions is not None
     P, K = problem.P, problem.K
     member = np.empty((K, P), int)
@@ -114,9 +133,9 @@ def _from_partitions(problem: MaskedProblem) -> Layout:
 
 
 def _from_exponents(problem: MaskedProblem) -> Layout:
-    """Areas by role: global, p's own, the others; cells by the roles in all clusters."""
+    """Return a layout with the areas by role (global, own, other) and cells by all roles."""
     K = problem.K
-    roles = [_roles(problem, role) for role in problem.roles]  # (name, areas, patches without p)
+    roles = [_groups(problem, role) for role in problem.roles]
     names: list[str] = []
     copies: list[float] = []
     clusters = []
@@ -152,8 +171,8 @@ def _from_exponents(problem: MaskedProblem) -> Layout:
     )
 
 
-def _roles(problem: MaskedProblem, role: str) -> list[tuple[str, int, float]]:
-    """Return (name, number of areas, patches other than p) of each group, the global area first."""
+def _groups(problem: MaskedProblem, role: str) -> list[tuple[str, int, float]]:
+    """Return (name, number of areas, patches other than p) of each group, global area first."""
     large, small, count = problem.sizes
     if role == "global":
         return [("own", 1, large - 1.0), ("other", count, float(count * small))]

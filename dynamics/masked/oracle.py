@@ -1,8 +1,9 @@
-"""The full d x d model of Huang et al. (2024): raw masked loss, its gradient and plain descent.
+"""Full d x d model of Huang et al. (2024): raw masked loss, its gradient and gradient descent.
 
-The oracle for the reduced dynamics. It shares no code with them and assumes none of their
-structure: Q is a dense matrix, every mask is written out, and the gradient is that of the raw
-reconstruction loss. Coordinates: positions e_0 .. e_{P-1}, then the features v_{k,m} in order.
+This is the reference implementation of the reduced dynamics. It shares no code with them and does
+not use their structure: Q is a dense matrix, all masks are enumerated, and the gradient is the
+gradient of the raw reconstruction loss. The coordinates are the positions e_0 .. e_{P-1}, followed
+by the features v_{k,m} in order.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ MAX_NUMBERS = 2**24  # in the tensor of all masked images: 128 MiB
 
 
 class FullMaskedModel:
-    r"""All masked images of a problem with explicit partitions and a fixed scale.
+    r"""Loss over all masked images of a problem with explicit partitions and a fixed scale.
 
     .. math:: L(Q) = \tfrac12\,E\sum_{p\ \mathrm{masked}}\|X_p-F_p\|^2,\quad
        F_p=\sum_q\mathrm{softmax}_q(\tilde X_p^TQ\tilde X_q)\,M(X)_q,\quad \tilde X=M(X)+E
@@ -47,7 +48,7 @@ class FullMaskedModel:
             problem.K * masks * P * d <= MAX_NUMBERS,
             "P",
             P,
-            f"small enough that all masks fit (here {masks} masks)",
+            f"small enough to enumerate all masks (here {masks} masks)",
         )
         visible = np.ones((masks, P))
         for row, masked in enumerate(combinations(range(P), problem.masked)):
@@ -65,9 +66,12 @@ class FullMaskedModel:
         self.tokens = self.values + np.eye(P, d)
 
     def evaluate(self, Q: ArrayLike) -> tuple[Array, Array]:
-        """Return the loss of each query patch (their sum is L) and dL/dQ, shapes (P,) and (d, d).
+        """Return the loss of each query patch, (P,), and dL/dQ, (d, d); L is the sum of the losses.
 
-        Raises ParameterError if ``Q`` is not a finite (d, d) matrix.
+        Raises
+        ------
+        ParameterError
+            If ``Q`` is not a finite (d, d) matrix.
         """
         Q = np.array(Q, float)
         if Q.shape != (self.dimension,) * 2 or not np.isfinite(Q).all():
@@ -86,14 +90,14 @@ class FullMaskedModel:
         return losses, np.einsum("bpd,bpe->de", X, slope @ X, optimize=True)
 
     def correlations(self, Q: ArrayLike) -> dict[str, float]:
-        """Return the row of the problem's query by the names of its order parameters.
+        """Return a mapping from the names of the order parameters to their values.
 
-        Upsilon is averaged over each cell; :meth:`spread` tells what that hides.
+        Upsilon is averaged over each cell; :meth:`spread` returns the deviation from this average.
         """
         return {name: float(np.mean(row)) for name, row in self._entries(np.asarray(Q)).items()}
 
     def spread(self, Q: ArrayLike) -> float:
-        """Return the largest difference between entries of one cell in the query's row."""
+        """Return the largest difference between two entries of a cell in the query's row."""
         return float(max(np.ptp(row) for row in self._entries(np.asarray(Q)).values()))
 
     def _entries(self, Q: Array) -> dict[str, Array]:
@@ -118,7 +122,15 @@ class FullMaskedModel:
 
 @dataclass(frozen=True)
 class FullMaskedTrajectory:
-    """Records of full gradient descent: ``step`` (T,), ``Q`` (T, d, d), ``losses`` (T, P)."""
+    """Records of full gradient descent.
+
+    Attributes
+    ----------
+    model, learning_rate
+        Model and learning rate of the run.
+    step, Q, losses
+        Step, (T,), matrix, (T, d, d), and loss of each query patch, (T, P), of each record.
+    """
 
     model: FullMaskedModel
     learning_rate: float
@@ -132,12 +144,12 @@ class FullMaskedTrajectory:
         return np.asarray(self.learning_rate * self.step, float)
 
     def correlations(self) -> dict[str, Array]:
-        """Return each order parameter of the query along the run, (T,)."""
+        """Return a mapping from the names of the order parameters to their values, (T,)."""
         rows = [self.model.correlations(Q) for Q in self.Q]
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
     def violations(self) -> dict[str, float]:
-        """Return the worst violation of what the reduction assumes, 0.0 where it holds exactly."""
+        """Return the largest violation of each assumption of the reduction."""
         P = self.model.problem.P
         return {
             "feature rows fixed": float(np.abs(self.Q[:, P:] - self.Q[0, P:]).max()),
@@ -153,10 +165,23 @@ def gradient_descent(
     steps: int,
     record_every: int = 1,
 ) -> FullMaskedTrajectory:
-    """Run plain gradient descent on the raw loss, ``Q <- Q - learning_rate dL/dQ``, from Q (0).
+    """Run gradient descent on the raw loss, ``Q <- Q - learning_rate dL/dQ``.
 
-    Every ``record_every``-th step is recorded, and always the first and the last state. Raises
-    ParameterError on a bad argument or a Q that overflows.
+    Parameters
+    ----------
+    problem
+        Problem with explicit partitions and a fixed scale.
+    Q
+        Initial matrix, (d, d), by default 0.
+    learning_rate, steps
+        Learning rate, greater than 0, and number of steps, at least 1.
+    record_every
+        Number of steps between records. The first and the last state are always recorded.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is not allowed, or Q overflows.
     """
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")

@@ -1,15 +1,15 @@
-"""The learning problem of Huang, Wen, Chi, Liang (2024): masked image modelling, one query patch.
+"""Masked image modelling of one query patch: the problem of Huang, Wen, Chi, Liang (2024).
 
-Section 2: an image has ``P`` patches. Its cluster k, one of ``K``, splits them into areas; every
-patch of area m carries the same vector ``z_m v_{k,m}``. A fraction ``mask_ratio`` of the patches is
-masked and reconstructed by one softmax attention layer with positional encodings.
+An image has ``P`` patches (Section 2). Its cluster k, one of ``K``, partitions them into areas, and
+all patches of area m have the same vector ``z_m v_{k,m}``. A fraction ``mask_ratio`` of the patches
+is masked. One softmax attention layer with positional encodings reconstructs them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -34,15 +34,21 @@ from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.parameters import Parameters
 from dynamics.masked.layout import Layout, layout_of
-from dynamics.masked.partitions import Partition, partitions_as_text, partitions_from
+from dynamics.masked.partitions import (
+    MOST_PATCHES,
+    Partition,
+    checked_partitions,
+    partitions_as_text,
+    partitions_from,
+)
 
 SHARES = Ticks(*evenly(0.05, 0.95, 0.05))
 ROLES = ("local", "global")
-_MOST_ORDER_PARAMETERS = 10**4  # the cells of K partitions given by exponents are 3^K
+_MOST_ORDER_PARAMETERS = 10**4  # K partitions determined by exponents have 3^K cells
 
 
 def _query_from(text: str) -> int | str | tuple[str, ...]:
-    """Return the index of a patch, or a role or one role per cluster, from text."""
+    """Parse the index of a patch, a role, or a role for each cluster."""
     if text.isdecimal():
         return int(text)
     roles = tuple(role.strip() for role in text.split(","))
@@ -55,37 +61,37 @@ def _query_as_text(query: int | str | tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class MaskedProblem(Parameters):
-    r"""Constants of the data (Definitions 2.1, 2.5) and of the query patch p that is followed.
+    r"""Constants of the data (Definitions 2.1 and 2.5) and of a query patch p.
 
-    The areas are given in one of two ways: by ``partitions``, or by the exponents ``kappa_c`` and
-    ``kappa_s`` of Assumption 2.2. Queries do not interact, so each problem follows one of them.
+    The areas are determined either by ``partitions`` or by the exponents ``kappa_c`` and
+    ``kappa_s`` of Assumption 2.2. Queries do not interact, so a problem has a single one.
 
     Parameters
     ----------
     P
         Number of patches.
     partitions
-        For each cluster the areas as tuples of patch indices 0..P-1; the first is the global one.
+        Areas of each cluster, as tuples of patch indices 0..P-1; the first area is the global one.
     kappa_c, kappa_s
-        The global area has about ``P^kappa_c`` patches, each local area ``round(P^kappa_s)``; the
-        number of local areas is rounded so that all patches are used, and the global area takes
-        the remainder (:attr:`sizes`).
+        The global area has about ``P^kappa_c`` patches, each local area ``round(P^kappa_s)``. The
+        number of local areas is rounded, and the global area receives the remaining patches
+        (:attr:`sizes`).
     K
-        Number of clusters, equally likely. With exponents and ``K > 1`` the partitions are
-        independent of each other: areas meet in as many patches as they do on average.
+        Number of clusters, which are equally likely. With exponents and ``K > 1`` the partitions
+        are independent: two areas have as many patches in common as they have on average.
     mask_ratio
-        Fraction of masked patches; ``masked = round(mask_ratio P)`` of them are masked.
+        Fraction of masked patches; ``round(mask_ratio P)`` patches are masked.
     z_low, z_high
-        The scale of each area is uniform on ``[z_low, z_high]``, independent of the others; it is
-        fixed where the two agree (``z_high = None``).
+        The scale of each area is uniform on ``[z_low, z_high]``, independent of the others. It is
+        fixed if the two are equal (``z_high = None``).
     query
-        The patch: an index with ``partitions``; with exponents ``"local"`` or ``"global"``, the
-        kind of area that p is in, or a tuple with one kind per cluster.
+        With ``partitions`` the index of p. With exponents the role of the area of p, ``"local"`` or
+        ``"global"``, or a tuple with a role for each cluster.
 
     Raises
     ------
     ParameterError
-        One sentence naming the parameter, its value and what is allowed.
+        If a constant is not allowed. The message states its name, its value and what is allowed.
     """
 
     P: Annotated[
@@ -126,8 +132,8 @@ class MaskedProblem(Parameters):
         tuple[Partition, ...] | None,
         Text(partitions_from, partitions_as_text),
         Doc(
-            "areas written out instead of P, kappa_c, kappa_s and K: patches as in "
-            "0-3/4,5/6-7, the global area first, clusters separated by a colon",
+            "areas instead of P, kappa_c, kappa_s and K: patches such as 0-3/4,5/6-7, the global "
+            "area first, clusters separated by a colon",
             allowed="every patch once in each cluster",
         ),
     ] = None
@@ -135,7 +141,7 @@ class MaskedProblem(Parameters):
         float,
         at_least(1e-15),
         at_most(1e15),
-        Doc("least scale: each area draws its own", allowed="greater than 0"),
+        Doc("least scale of an area; scales are independent", allowed="greater than 0"),
         Alias(
             "z",
             Doc("scale of the features, the same in all areas"),
@@ -154,7 +160,7 @@ class MaskedProblem(Parameters):
         Text(_query_from, _query_as_text),
         Draw(among=("local", "global")),
         Doc(
-            "the kind of area that p is in; with K > 1 also one per cluster, as in local,global; "
+            "role of p's area; with K > 1 possibly a role for each cluster, such as local,global; "
             "with partitions the index of p",
             "local, or patch 0",
             allowed="local or global, or an index",
@@ -162,7 +168,7 @@ class MaskedProblem(Parameters):
     ] = "local"
 
     def check(self) -> None:
-        """Check that some patches are masked and not all, and that the areas fit."""
+        """Check that some patches are masked but not all, and that the areas fit."""
         some = f"such that at least one and not all of the P = {self.P} patches are masked"
         require(1 <= self.masked < self.P, "mask_ratio", self.mask_ratio, some)
         if self.z_high is not None:
@@ -180,8 +186,12 @@ class MaskedProblem(Parameters):
                 raise ParameterError(
                     f"{name} = None is not allowed: give kappa_c and kappa_s, or partitions"
                 )
-        require(self.sizes[0] >= 1 and self.sizes[2] >= 1, "kappa_c", self.kappa_c,
-                "such that a global area and at least one local area find room")  # fmt: skip
+        require(
+            self.sizes[0] >= 1 and self.sizes[2] >= 1,
+            "kappa_c",
+            self.kappa_c,
+            "such that there are patches for a global and for at least one local area",
+        )
         if isinstance(self.query, list):
             object.__setattr__(self, "query", tuple(self.query))
         roles = (self.query,) * self.K if isinstance(self.query, str) else self.query
@@ -192,22 +202,26 @@ class MaskedProblem(Parameters):
         ):
             raise ParameterError(
                 f"query = {self.query!r} is not allowed: with exponents it must be 'local', "
-                f"'global', or a tuple of {self.K} of them, one per cluster"
+                f"'global', or a tuple of {self.K} of them, one for each cluster"
             )
         groups = [2 if role == "global" or self.sizes[2] == 1 else 3 for role in self.roles]
         numbers = sum(groups) + math.prod(groups) + 1  # Phi, cells, p itself
-        require(numbers <= _MOST_ORDER_PARAMETERS, "K", self.K,
-                f"so small that there are at most {_MOST_ORDER_PARAMETERS} order parameters (here "
-                f"{numbers}: one for each way in which areas of all clusters meet)")  # fmt: skip
+        require(
+            numbers <= _MOST_ORDER_PARAMETERS,
+            "K",
+            self.K,
+            f"so small that there are at most {_MOST_ORDER_PARAMETERS} order parameters (here "
+            f"{numbers}: one for each intersection of areas of all clusters)",
+        )
 
     def _check_partitions(self) -> None:
         for name in ("kappa_c", "kappa_s"):
             if getattr(self, name) is not None:
                 raise ParameterError(
-                    f"{name} = {getattr(self, name)} is not allowed: partitions give the areas"
+                    f"{name} = {getattr(self, name)} is not allowed with partitions: omit it"
                 )
-        require(self.P <= 10**4, "P", self.P, "at most 10^4 with explicit partitions")
-        object.__setattr__(self, "partitions", _partitions(self.P, self.partitions))
+        require(self.P <= MOST_PATCHES, "P", self.P, "at most 10^4 with explicit partitions")
+        object.__setattr__(self, "partitions", checked_partitions(self.P, self.partitions))
         assert self.partitions is not None
         object.__setattr__(self, "K", len(self.partitions))
         if isinstance(self.query, (str, tuple, list)):
@@ -219,13 +233,13 @@ class MaskedProblem(Parameters):
 
     @property
     def patch(self) -> int:
-        """Index of the query patch where partitions are explicit."""
+        """Index of the query patch; only with explicit partitions."""
         assert isinstance(self.query, int)
         return self.query
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """For each cluster, whether p is in the ``"global"`` area or in a ``"local"`` one."""
+        """Role of p's area in each cluster, ``"global"`` or ``"local"``."""
         if self.partitions is not None:
             first = (self.patch in areas[0] for areas in self.partitions)
             return tuple("global" if inside else "local" for inside in first)
@@ -241,12 +255,12 @@ class MaskedProblem(Parameters):
 
     @property
     def z_top(self) -> float:
-        """Largest scale; equal to ``z_low`` where the scale is fixed."""
+        """Largest scale; equal to ``z_low`` if the scale is fixed."""
         return self.z_low if self.z_high is None else self.z_high
 
     @property
     def z_is_fixed(self) -> bool:
-        """Whether the scale is a constant."""
+        """Whether the scale is fixed."""
         return self.z_top == self.z_low
 
     @property
@@ -257,7 +271,10 @@ class MaskedProblem(Parameters):
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """With exponents: patches of the global area, of a local area, number of local areas."""
+        """Patches of the global area, patches of a local area, and number of local areas.
+
+        Only with exponents.
+        """
         assert self.kappa_c is not None
         assert self.kappa_s is not None
         local = max(1, round(self.P**self.kappa_s))
@@ -279,17 +296,17 @@ class MaskedProblem(Parameters):
 
     @property
     def floor(self) -> float:
-        r"""Part of the patch loss that no attention removes: all patches of p's area are masked.
+        r"""Loss that no attention removes, of masks that hide all patches of p's area.
 
         :math:`\frac{E[z^2]}{2K}\sum_k\binom{P-C_k}{M-C_k}\big/\binom PM`, M masked patches and
         :math:`C_k` patches in p's area of cluster k (Appendix A, unavoidable errors).
         """
-        chances = (_all_masked(self.P, self.masked, self.own_size(k)) for k in range(self.K))
-        return 0.5 * self.mean_square_z * math.fsum(chances) / self.K
+        probabilities = (_all_masked(self.P, self.masked, self.own_size(k)) for k in range(self.K))
+        return 0.5 * self.mean_square_z * math.fsum(probabilities) / self.K
 
     @cached_property
     def layout(self) -> Layout:
-        """Areas, cells of their common refinement and the order parameters (computed once)."""
+        """Areas, cells of their common refinement, and order parameters."""
         return layout_of(self)
 
     @property
@@ -299,16 +316,16 @@ class MaskedProblem(Parameters):
 
     @property
     def initial_state(self) -> np.ndarray:
-        """Q(0) = 0: all correlations vanish."""
+        """The state of Q(0) = 0, (slots,)."""
         return np.zeros(len(self.order_parameters))
 
     @property
     def multiplicity(self) -> np.ndarray:
-        """How many entries of the row ``e_p^T Q`` each order parameter stands for."""
+        """Number of entries of ``e_p^T Q`` that each order parameter represents, (slots,)."""
         return self.layout.copies
 
     def replace(self, **changes: Any) -> MaskedProblem:
-        """Return a copy with some fields changed, validated again."""
+        """Return a validated copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
     @classmethod
@@ -318,7 +335,7 @@ class MaskedProblem(Parameters):
 
     @classmethod
     def one_phase(cls, P: int = 10**6, **overrides: Any) -> MaskedProblem:
-        """Return a local query with information gap -0.2: its own correlation grows at once."""
+        """Return a local query with information gap -0.2: its own correlation leads at once."""
         return cls(P=P, **({"kappa_c": 0.6, "kappa_s": 0.4} | overrides))
 
     @classmethod
@@ -330,9 +347,24 @@ class MaskedProblem(Parameters):
     def from_sizes(
         cls, *sizes: Sequence[int], query: int = 0, seed: int | None = None, **overrides: Any
     ) -> MaskedProblem:
-        """Return areas of the given sizes, one sequence per cluster, the global area first.
+        """Return a problem with areas of given sizes.
 
-        Contiguous in the first cluster; in the others shuffled by ``seed`` (``None``: contiguous).
+        Parameters
+        ----------
+        *sizes
+            Sizes of the areas of each cluster, the global area first. Areas of the first cluster
+            are contiguous.
+        query
+            Index of p.
+        seed
+            Seed of the random patches of the areas of all other clusters; ``None``: contiguous.
+        **overrides
+            Other fields of the problem.
+
+        Raises
+        ------
+        ParameterError
+            If the sizes of two clusters have different sums, or a field is not allowed.
         """
         P = sum(sizes[0]) if sizes else 0
         rng = np.random.default_rng(seed)
@@ -347,7 +379,7 @@ class MaskedProblem(Parameters):
 
     @classmethod
     def rows_and_columns(cls, side: int, **overrides: Any) -> MaskedProblem:
-        """Return a square grid whose areas are its rows in one cluster, its columns in another."""
+        """Return a problem on a square grid with two clusters, whose areas are rows and columns."""
         side = integer("side", side)
         require(2 <= side <= 100, "side", side, "at least 2 and at most 100")
         rows = tuple(tuple(range(i * side, (i + 1) * side)) for i in range(side))
@@ -355,31 +387,8 @@ class MaskedProblem(Parameters):
         return cls(P=side * side, partitions=(rows, columns), **({"query": 0} | overrides))
 
 
-def _partitions(P: int, partitions: Any) -> tuple[Partition, ...]:
-    """Return clusters of areas of patch indices as tuples or raise one clear sentence."""
-    if not isinstance(partitions, Iterable) or not partitions:
-        raise ParameterError("partitions is not allowed: it must hold at least one cluster")
-    clusters = []
-    for k, areas in enumerate(partitions, 1):
-        try:
-            found = tuple(tuple(integer("patch", patch) for patch in area) for area in areas)
-        except TypeError:
-            raise ParameterError(
-                f"partitions: cluster {k} is not allowed: it must be a sequence of areas"
-            ) from None
-        members = sorted(patch for area in found for patch in area)
-        if members != list(range(P)) or not all(found):
-            raise ParameterError(
-                f"partitions: cluster {k} is not allowed: its areas must be nonempty and hold each "
-                f"patch 0..{P - 1} once"
-            )
-        clusters.append(found)
-    require(len(clusters) <= 16, "K", len(clusters), "at most 16")
-    return tuple(clusters)
-
-
 def _all_masked(P: int, masked: int, size: int) -> float:
-    """Return the probability C(P - size, masked - size) / C(P, masked) that an area is masked."""
+    """Return C(P - size, masked - size) / C(P, masked), the probability to mask a whole area."""
     if size > masked or size * math.log(masked / P) < -745.0:
         return 0.0  # below the smallest double: the product has factors of at most masked / P
     index = np.arange(size, dtype=float)

@@ -1,4 +1,4 @@
-"""The trajectory of a query patch's correlations, and what the paper says about every run."""
+"""Trajectory of the correlations of a query patch, with invariants of every run."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,7 +25,7 @@ def _sum_noise(run: Any) -> float:
 
 own_correlation_grows = Invariant(
     "own correlation grows",
-    "Phi_{p->v_{k,n}} never decreases, n the area of p in cluster k",
+    "Phi_{p->v_{k,n}} never decreases; n is the area of p in cluster k",
     "Lemma 5.1, item 1",
     _own_falls,
     lambda run: run.resolution,
@@ -48,7 +48,7 @@ class MaskedTrajectory(Trajectory):
 
     @property
     def invariants(self) -> tuple[Invariant, ...]:
-        """What Lemmas 5.1 and 5.2 say about every run."""
+        """Invariants of Lemmas 5.1 and 5.2."""
         return MASKED_INVARIANTS
 
     @property
@@ -59,7 +59,7 @@ class MaskedTrajectory(Trajectory):
 
     @property
     def phi_global(self) -> np.ndarray:
-        """Phi of the global area in each cluster, (n, K); the own one where p is in it."""
+        """Phi of the global area in each cluster, (n, K)."""
         slots = [areas.global_slot for areas in self.problem.layout.clusters]
         return self.states[:, slots]
 
@@ -75,21 +75,21 @@ class MaskedTrajectory(Trajectory):
 
     @property
     def shortfall(self) -> np.ndarray:
-        """Mean of (1 - attention)^2 in each cluster, hidden areas aside, (n, K)."""
+        """Mean of (1 - attention)^2 in each cluster, without masks that hide the area, (n, K)."""
         return self.observation("shortfall")
 
     @property
     def floor(self) -> np.ndarray:
-        """Loss that no state removes, the same at all records, (n,)."""
+        """Loss that no state removes, (n,); all entries are equal."""
         return self.observation("floor")
 
     @property
     def excess(self) -> np.ndarray:
-        """Loss above what cannot be removed, (n,)."""
+        """Loss above its floor, (n,)."""
         return self.loss - self.floor
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
-        """Return what a dataset holds, attention to the own areas included."""
+        """Return a mapping from the columns of a dataset to (values, description)."""
         own = {
             f"own_attention_{k + 1}": (column, f"attention to p's own area, cluster {k + 1}")
             for k, column in enumerate(self.own_attention.T)

@@ -38,7 +38,7 @@ class Step(NamedTuple):
     detail
         ``entry``: name of an array and its indices; ``part``: name of a set, its index and a number
         for each part; ``same`` and ``inside``: two names of sets and two indices; ``constant`` and
-        ``power``: a number; ``sum`` and ``softmax``: an index.
+        ``power``: a number; ``sum``, ``softmax`` and ``logsumexp``: an index.
     """
 
     op: str
@@ -160,6 +160,10 @@ class DenseModel:
             axis = self._axis(step.arguments[0], step.detail)
             raised = np.exp(x[0] - x[0].max(axis=axis, keepdims=True))
             return np.asarray(raised / raised.sum(axis=axis, keepdims=True))
+        if step.op == "logsumexp":
+            (argument,) = step.arguments
+            axis = self._axis(argument, step.detail)
+            return np.asarray(np.logaddexp.reduce(values[argument], axis=axis))
         if step.op == "power":
             return np.asarray(x[0] ** step.detail)
         return np.asarray(_FUNCTIONS[step.op](x[0]))
@@ -180,6 +184,10 @@ class DenseModel:
             axis = self._axis(step.arguments[0], step.detail)
             weighted = pull * values[number]
             return [weighted - values[number] * weighted.sum(axis=axis, keepdims=True)]
+        if step.op == "logsumexp":
+            axis = self._axis(step.arguments[0], step.detail)
+            share = np.exp(x[0] - np.expand_dims(values[number], axis))
+            return [np.expand_dims(pull, axis) * share]
         if step.op == "power":
             return [pull * step.detail * x[0] ** (step.detail - 1)]
         if step.op in _SLOPES:
@@ -305,7 +313,9 @@ def _alignment(axes: tuple[str, ...], target: tuple[str, ...]) -> tuple[Any, Any
 
 def _reduced(share: Array, step: Step, argument: Step, batch: int) -> Array:
     """Sum a gradient over the axes that an argument does not have."""
-    gone, order = _reduction(argument.axes if step.op == "sum" else step.axes, argument.axes)
+    gone, order = _reduction(
+        argument.axes if step.op in ("sum", "logsumexp") else step.axes, argument.axes
+    )
     if gone:
         share = share.sum(axis=gone)
     if order:
@@ -334,6 +344,8 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": np.tanh,
     "sigmoid": _sigmoid,
     "softplus": lambda x: np.logaddexp(0.0, x),
+    "modulus": np.abs,
+    "relu": lambda x: np.where(x > 0.0, x, 0.0),
 }
 _SLOPES: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
@@ -341,4 +353,6 @@ _SLOPES: dict[str, Callable[[Array], Array]] = {
     "tanh": lambda x: 1.0 / np.cosh(x) ** 2,
     "sigmoid": lambda x: _sigmoid(x) * _sigmoid(-x),
     "softplus": _sigmoid,
+    "modulus": np.sign,
+    "relu": lambda x: np.where(x > 0.0, 1.0, 0.0),
 }

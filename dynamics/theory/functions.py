@@ -27,6 +27,36 @@ def softplus(x: float) -> float:
 
 
 @kernel
+def modulus(x: float) -> float:
+    """Return |x|."""
+    return abs(x)
+
+
+@kernel
+def relu(x: float) -> float:
+    """Return max(x, 0); nan is preserved."""
+    return 0.0 if x <= 0.0 else x
+
+
+@kernel
+def sign(x: float) -> float:
+    """Return the derivative of |x|, 0 at 0; nan is preserved."""
+    return 1.0 if x > 0.0 else -1.0 if x < 0.0 else x
+
+
+@kernel
+def step(x: float) -> float:
+    """Return the derivative of max(x, 0), 0 at 0; nan is preserved."""
+    return 1.0 if x > 0.0 else 0.0 if x <= 0.0 else x
+
+
+@kernel
+def shifted_log(norm: float, top: float) -> float:
+    """Return top + log(norm), for a sum ``norm`` of exponentials relative to ``top``."""
+    return top + math.log(norm)
+
+
+@kernel
 def raised(score: float, top: float) -> float:
     """Return e^(score - top), clipped at 1, with ``top`` the largest score of an existing element.
 

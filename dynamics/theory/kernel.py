@@ -75,4 +75,4 @@ def mean(
     """
     theta, numbers = np.array(state, float), np.array(constants, float)
     out = np.empty(theta.size)
-    return float(function(theta, numbers, *columns(function, data), out)), out
+    return float(function(theta, out, numbers, *columns(function, data))), out

@@ -88,7 +88,7 @@ def enclosed(
     numbers = [exact(x) for x in constants]
     theta = [exact(x) for x in np.asarray(state, float)]
     function, out = _function(source, name), [arb(0)] * len(theta)
-    return function(theta, numbers, *columns(function, data, exact), out), *out
+    return function(theta, out, numbers, *columns(function, data, exact)), *out
 
 
 def _is_narrow(ball: arb) -> bool:
@@ -152,6 +152,34 @@ def softplus(x: arb) -> arb:
     return x.exp().log1p()
 
 
+def modulus(x: Any) -> arb:
+    """Return |x|."""
+    return abs(arb(x))
+
+
+def relu(x: Any) -> arb:
+    """Return max(x, 0); for a ball around 0, the hull of 0 and the largest number in it."""
+    x = arb(x)
+    return arb(0) if x <= 0 else x if x >= 0 else arb(0).union(x.upper())
+
+
+def sign(x: Any) -> arb:
+    """Return the derivative of |x|, 0 at 0; for a ball around 0, the hull of -1 and 1."""
+    return arb(x).sgn()
+
+
+def step(x: Any) -> arb:
+    """Return the derivative of max(x, 0), 0 at 0; for a ball around 0, the hull of 0 and 1."""
+    if arb(x) == 0:
+        return arb(0)
+    return (1 + sign(x)) / 2
+
+
+def shifted_log(norm: Any, top: Any) -> arb:
+    """Return top + log(norm)."""
+    return arb(top) + arb(norm).log()
+
+
 def raised(score: Any, top: arb) -> arb:
     """Return e^(score - top)."""
     return (arb(score) - top).exp()
@@ -179,6 +207,11 @@ _FUNCTIONS: dict[str, Any] = {
     "_power": power,
     "_sigmoid": sigmoid,
     "_softplus": softplus,
+    "_modulus": modulus,
+    "_relu": relu,
+    "_sign": sign,
+    "_step": step,
+    "_shifted_log": shifted_log,
     "_raised": raised,
     "_highest": highest,
     "_empty": lambda rows, columns: np.empty((rows, columns), object),

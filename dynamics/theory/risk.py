@@ -3,21 +3,22 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dynamics.core.compiled_gradients import gradient_of
+from dynamics.core.jit import kernel, native_function
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
-from dynamics.theory import bounded
+from dynamics.theory import pairs
 from dynamics.theory.data import Array, Orbits
-from dynamics.theory.kernel import columns
+from dynamics.theory.kernel import columns, compiled
 from dynamics.theory.rounding import final
 
 #: Default tolerance: the rounding of some tens of operations.
 ROUNDING = 64 * 2.0**-52
-#: Step of central differences of the gradient, relative to max(1, |x|): cube root of the rounding.
-_STEP = 6e-6
 #: Allowed motion of order parameters by rounding: absolute, and relative to their size.
 _ABSOLUTE, _RELATIVE = 1e-10, 1e-7
 
@@ -89,6 +90,43 @@ class TheoryTrajectory(Trajectory):
         return {**super().columns(), "bound": loss, "gradient_bound": largest}
 
 
+class Kernels(NamedTuple):
+    """The compiled functions of a theory, all from the same emitted source.
+
+    Attributes
+    ----------
+    mean
+        Risk and gradient (`dynamics.theory.kernel.compiled`).
+    with_errors, with_tangents
+        The same on pairs (`dynamics.theory.pairs`): with error bounds, and with derivatives.
+    """
+
+    mean: Callable[..., float]
+    with_errors: Callable[..., tuple[float, float]]
+    with_tangents: Callable[..., tuple[float, float]]
+
+    @classmethod
+    def of(cls, source: str, name: str) -> "Kernels":
+        """Return the kernels of an emitted module; each is compiled when it is first called."""
+        functions = pairs.with_errors(source, name), pairs.with_tangents(source, name)
+        return cls(compiled(source, name), *functions)
+
+
+class TheoryGradient(NamedTuple):
+    """Gradient plan of a user-defined theory: its compiled function and the data of the mean."""
+
+    function: Any
+    columns: tuple[np.ndarray, ...]
+
+
+@gradient_of(TheoryGradient)
+@kernel
+def _gradient_within(gradient_plan, theta, out):
+    """Write the gradient to ``out``; it is always within the tolerance."""
+    gradient_plan.function(theta, out, *gradient_plan.columns)
+    return True
+
+
 class TheoryRisk(Risk):
     """Mean loss of a user-defined theory over its data orbits.
 
@@ -96,24 +134,20 @@ class TheoryRisk(Risk):
     ----------
     problem
         Sizes, constants and start.
-    function
-        Compiled kernel (`dynamics.theory.kernel.compiled`).
+    kernels
+        Compiled functions of the theory.
     data
         Data orbits, all of them or the most probable ones.
     largest
         Function of a state that returns bounds of |loss| and of each gradient entry for a single
-        datum; required if orbits are omitted.
-    bounds
-        Compiled function with error bounds (`dynamics.theory.bounded.bounded`); without it, the
-        bounds of the results are infinite.
+        datum; without it, the bounds of the results are infinite if orbits are omitted.
 
     Notes
     -----
     The contribution of omitted orbits is at most their probability ``remainder`` times the bounds
     for a single datum (:meth:`left_out`). The only other error is rounding, for which
-    :meth:`evaluate` returns a running bound. :meth:`jacobian` uses central differences of the
-    gradient, with about ten accurate digits: enough for implicit integrators and for the stability
-    limit of the learning rate.
+    :meth:`evaluate` returns a running bound. :meth:`jacobian` differentiates the operations of the
+    emitted source.
     """
 
     tolerance = ROUNDING
@@ -124,12 +158,11 @@ class TheoryRisk(Risk):
     def __init__(
         self,
         problem: TheoryProblem,
-        function: Callable[..., float],
+        kernels: Kernels,
         data: Orbits,
         largest: Callable[[Array], tuple[float, Array]] | None = None,
-        bounds: Callable[..., tuple[float, float]] | None = None,
     ) -> None:
-        self._largest, self._bounds = largest, bounds
+        self.kernels, self._largest = kernels, largest
         self.problem, self.order_parameters = problem, tuple(problem.start)
         number = len(data.weight)
         self.remainder = data.remainder
@@ -137,13 +170,17 @@ class TheoryRisk(Risk):
         if data.remainder:
             self.reason = f"{self.method}: {number}, all but a probability of {data.remainder:.1e}"
         self.evaluations = 0
-        self._function, self._columns = function, columns(function, data)
-        self._with_errors = () if bounds is None else bounded.columns(bounds, data)
-        self._constants = np.array(list(problem.values.values()), float)
+        constants = np.array(list(problem.values.values()), float)
+        self.columns = constants, *columns(kernels.mean, data)
+        self._with_errors = constants, *pairs.columns(kernels.with_errors, data)
 
     def _evaluate(self, state: Any) -> tuple[float, Array]:
         out = np.empty(len(self.order_parameters))
-        return self._function(np.asarray(state, float), self._constants, *self._columns, out), out
+        return self.kernels.mean(np.asarray(state, float), out, *self.columns), out
+
+    def loss(self, state: Any) -> float:
+        """Return the risk without its bound, faster than `evaluate`."""
+        return self._evaluate(state)[0]
 
     def left_out(self, state: Any) -> tuple[float, Array]:
         """Return certified bounds of the contribution of omitted orbits to risk and gradient (n,).
@@ -167,20 +204,26 @@ class TheoryRisk(Risk):
     def gradient_within(self, theta: np.ndarray, out: np.ndarray) -> bool:
         """Write the gradient to ``out``; it is always within the tolerance."""
         self.evaluations += 1
-        self._function(theta, self._constants, *self._columns, out)
+        self.kernels.mean(theta, out, *self.columns)
         return True
 
+    @cached_property
+    def _gradient_plan(self) -> TheoryGradient:
+        theta = np.empty(len(self.order_parameters))
+        function = native_function(self.kernels.mean, theta, theta, *self.columns)
+        return TheoryGradient(function, self.columns)
+
+    def gradient_plan(self, state: Any) -> TheoryGradient:
+        """Return the compiled gradient with its data, the same at each state."""
+        return self._gradient_plan
+
     def jacobian(self, state: Any) -> np.ndarray:
-        """Return the (n, n) matrix d gradient_i / d state_k."""
-        at = np.asarray(state, float)
-        jacobian = np.empty((at.size, at.size))
-        for k, x in enumerate(at):
-            step = _STEP * max(1.0, abs(x))
-            up, down = at.copy(), at.copy()
-            up[k], down[k] = x + step, x - step
-            sides = self._evaluate(up)[1], self._evaluate(down)[1]
-            jacobian[:, k] = (sides[0] - sides[1]) / (up[k] - down[k])
-        return jacobian
+        """Return the (n, n) matrix d gradient_i / d state_k, up to rounding."""
+        theta = np.asarray(state, float)
+        slopes, columns = np.empty((2, theta.size)), np.empty((theta.size, theta.size))
+        for direction, column in zip(np.eye(theta.size), columns):
+            self.kernels.with_tangents(theta, direction, slopes[0], column, *self.columns)
+        return columns.T
 
     def evaluate(self, state: Any) -> Value:
         """Return risk and gradient with certified bounds of rounding and of omitted orbits.
@@ -191,12 +234,9 @@ class TheoryRisk(Risk):
         loss, gradient = self._evaluate(state)
         if not math.isfinite(loss):
             raise OverflowError(f"the risk is {loss}")
-        n = len(gradient)
-        if self._bounds is None:
-            return Value(loss, math.inf, gradient, np.full(n, math.inf))
-        slopes, errors = np.empty(n), np.empty(n)
-        at = np.asarray(state, float)
-        strict = self._bounds(at, self._constants, *self._with_errors, slopes, errors)
+        theta = np.asarray(state, float)
+        slopes, errors = np.empty((2, theta.size))
+        strict = self.kernels.with_errors(theta, slopes, errors, *self._with_errors)
         rest, each = self.left_out(state)
         bound = final(strict[1] + abs(loss - strict[0])) + rest
         bounds = [final(x) for x in (errors + np.abs(gradient - slopes)).tolist()]

@@ -158,6 +158,48 @@ def softplus(x):
 
 
 @kernel
+def modulus(x):
+    """Return |x|, whose slope is at most 1."""
+    return abs(x[0]), x[1]
+
+
+@kernel
+def relu(x):
+    """Return max(x, 0), whose slope is at most 1, and 0 where x is certainly negative."""
+    return functions.relu(x[0]), 0.0 if x[0] + OUTWARD * x[1] < 0.0 else x[1]
+
+
+@kernel
+def _of_sign(value, x):
+    """Return a value that depends on the sign of x; the bound is infinite if that is unknown."""
+    known = OUTWARD * x[1] < abs(x[0]) or (x[0] == 0.0 and x[1] == 0.0)
+    return value, 0.0 if known else math.inf
+
+
+@kernel
+def sign(x):
+    """Return the derivative of |x|, 0 at 0; the bound is infinite if the sign of x is unknown."""
+    return _of_sign(functions.sign(x[0]), x)
+
+
+@kernel
+def step(x):
+    """Return the derivative of max(x, 0), 0 at 0, with a bound as that of `sign`."""
+    return _of_sign(functions.step(x[0]), x)
+
+
+@kernel
+def shifted_log(norm, top):
+    """Return top + log(norm), with ``top`` the result of `highest`, an exact number.
+
+    The logarithm of a sum of exponentials does not depend on the number that is subtracted.
+    """
+    logarithm = log(norm)
+    value = top[0] + logarithm[0]
+    return value, logarithm[1] + UNIT * abs(value)
+
+
+@kernel
 def highest(number, score, others):
     """Return max(score, others) if ``number``, the elements with the score, is positive.
 

@@ -138,6 +138,20 @@ def assignment(flag: str, text: str) -> tuple[str, int | float | str]:
         return name, value
 
 
+def number_range(flag: str, text: str) -> tuple[str, tuple[int | float, int | float]]:
+    """Return name and ends of ``NAME=LOW..HIGH``; raises BadInput for another text."""
+    name, value = pair(flag, text)
+    low, dots, high = value.partition("..")
+    try:
+        if not dots:
+            raise argparse.ArgumentTypeError
+        return name, (number(low), number(high))
+    except argparse.ArgumentTypeError:
+        raise BadInput(
+            f"{flag} {text} is not allowed: it must be NAME=LOW..HIGH, such as K=4..200"
+        ) from None
+
+
 def check_output_file(flag: str, file: Path, *, force: bool) -> None:
     """Raise BadInput if a file cannot be written, or exists and ``force`` is not set."""
     from dynamics.core.files import FileError, obstacle

@@ -7,19 +7,19 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from simulations.commands import DONE, INTERRUPTED, BadInput
-from simulations.commands.arguments import EXIT_CODES, assignment, number
+from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
+from simulations.commands.arguments import EXIT_CODES, assignment, number, number_range
 from simulations.theories import DEFAULT
 
 if TYPE_CHECKING:
-    from simulations.falsify import Report
+    from simulations.falsify import Report, Trial
 
 HELP = "search for a counterexample to a conjecture"
 DESCRIPTION = """\
 Search for a problem whose run violates a conjecture, and simplify it. A violation counts only if it
-exceeds its numerical error and a second run with tolerances a hundred times smaller confirms it. A
-search without result proves nothing. With --certify, prove or refute one statement (gamma >= rho is
-forward invariant) on a box.
+exceeds its numerical error and a second run with tolerances a hundred times smaller confirms it.
+The largest violation is reported next to the simplest. A search without result proves nothing. With
+--certify, prove or refute one statement (gamma >= rho is forward invariant) on a box.
 """
 EPILOG = f"""\
 the language of conjectures:
@@ -32,7 +32,7 @@ the language of conjectures:
   statements   and, or, not, always(s), eventually(s), parentheses
 A statement about functions of time means: at all times t >= 0. The violation of a <= b is a - b, of
 `and` the larger violation, of `or` the smaller one. For the names of another --system, use an
-unknown name: the error message lists them.
+unknown name: the error message lists them. A theory in a file adds its observables and events.
 
 examples:
   patchdyn falsify 'gamma >= rho'
@@ -40,7 +40,7 @@ examples:
   patchdyn falsify 'loss <= at_start(loss)' --fix solver=gd --fix steps=300
   patchdyn falsify 'T0 <= T1 or max(alpha) < alpha0 + 1e-3' --horizon 1e4 --json
   patchdyn falsify 'Phi_1 >= -1' --system masked --fix query=local
-  patchdyn falsify 'gamma >= rho' --theory FILE.py
+  patchdyn falsify 'gamma >= rho' --theory FILE.py --range K=4..200
   patchdyn falsify 'gamma >= rho' --certify --box 'D=64, C=4, qD=0..2, alpha=0..0.2, x=-1..0.9'
 
 In a --box, D, C and p have one value; alpha, x (the common value of gamma and rho), q or qD, nu,
@@ -49,7 +49,8 @@ kappa=D).
 
 {EXIT_CODES}
 The exit code is 0 with or without a counterexample; the first line of the output is "falsified" or
-"not falsified".
+"not falsified". If fewer than two problems were decided, it is "not searched" and the exit code is
+1.
 """
 #: The only conjecture with certificates.
 _CERTIFIED = "gamma >= rho"
@@ -82,6 +83,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="fix a parameter at this value (repeatable)",
     )
+    parser.add_argument(
+        "--range",
+        action="append",
+        default=[],
+        metavar="NAME=LOW..HIGH",
+        help="search a parameter in this range (repeatable; default: small values; sizes of a "
+        "theory in a file also near its defaults)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     certified = parser.add_argument_group("certified mode (ball arithmetic)")
     certified.add_argument(
@@ -112,6 +121,7 @@ def _search(args: argparse.Namespace) -> int:
         args.conjecture, args.system, as_json=args.json, where=args.where,
         budget=60 if args.budget is None else args.budget, seed=args.seed, horizon=args.horizon,
         fixed=dict(assignment("--fix", text) for text in args.fix),
+        ranges=dict(number_range("--range", text) for text in args.range),
     )  # fmt: skip
 
 
@@ -145,7 +155,9 @@ def search(conjecture: str, system: str, *, as_json: bool = False, **options: An
     print(to_json(as_record(report)) if as_json else as_text(report))
     if report.interrupted:
         print("patchdyn: interrupted", file=sys.stderr)
-    return INTERRUPTED if report.interrupted else DONE
+    if report.interrupted:
+        return INTERRUPTED
+    return DONE if report.searched else FAILED
 
 
 def _certify(args: argparse.Namespace) -> int:
@@ -153,8 +165,8 @@ def _certify(args: argparse.Namespace) -> int:
     from simulations.display import progress_bar
     from simulations.files.as_json import to_json
 
-    for flag in ("where", "budget", "horizon"):
-        if getattr(args, flag) is not None:
+    for flag in ("where", "budget", "horizon", "range"):
+        if getattr(args, flag) not in (None, []):
             raise BadInput(f"--{flag} is not allowed with --certify")
     precision = 96 if args.precision is None else args.precision
     if not 32 <= precision <= 4096:
@@ -170,24 +182,16 @@ def as_record(report: Report) -> dict[str, Any]:
     """Return a report as JSON-safe data."""
     from dynamics.core.provenance import provenance
 
-    trial = report.counterexample
     return {
-        "outcome": "falsified" if report.falsified else "not falsified",
+        "outcome": report.outcome,
         "conjecture": report.conjecture,
         "where": report.where,
         "system": report.system.name,
         "interrupted": report.interrupted,
-        "counterexample": trial
-        and {
-            "values": dict(trial.case.values),
-            "problem": trial.case.problem,
-            "time": trial.time,
-            "first time": trial.since,
-            "violation": trial.violation,
-            "numerical error": trial.bound,
-            "at that time": dict(trial.values),
-        },
+        "counterexample": report.counterexample and _record(report.counterexample),
         "command": report.command,
+        "largest violation": report.largest
+        and {**_record(report.largest), "command": report.rerun(report.largest)},
         "problems tried": report.tried,
         "results": {str(result): count for result, count in report.results.items()},
         "undecided": report.undecided,
@@ -199,32 +203,60 @@ def as_record(report: Report) -> dict[str, Any]:
     }
 
 
+def _record(trial: Trial) -> dict[str, Any]:
+    """Return a violation as JSON-safe data."""
+    return {
+        "values": dict(trial.case.values),
+        "problem": trial.case.problem,
+        "time": trial.time,
+        "first time": trial.since,
+        "violation": trial.violation,
+        "numerical error": trial.bound,
+        "at that time": dict(trial.values),
+    }
+
+
 def as_text(report: Report) -> str:
     """Return a report as text."""
-    lines = [f"{'falsified' if report.falsified else 'not falsified'}: {report.conjecture}"]
+    lines = [f"{report.outcome}: {report.conjecture}"]
     if (trial := report.counterexample) is not None:
-        values = ", ".join(f"{name} = {value}" for name, value in trial.case.values.items())
-        lines.append(f"  problem     {values}")
-        if trial.time is not None:
-            lines.append(f"  time        {trial.time:.6g}, false since {trial.since:.6g}")
-        here = ", ".join(f"{name} = {value:.9g}" for name, value in trial.values.items())
-        lines += [
-            f"  violation   {trial.violation:.6g}, numerical error {trial.bound:.1g}",
-            f"  values      {here}",
-            f"  rerun       {report.command}",
-            f"  plot        {report.command} --plot counterexample.png",
-        ]
+        lines += _lines(report, trial)
+        lines.append(f"  plot        {report.command} --plot counterexample.png")
+    if (largest := report.largest) is not None:
+        same = largest.case == report.counterexample.case if report.counterexample else False
+        lines.append(f"largest violation: {'the same' if same else ''}".rstrip())
+        lines += [] if same else _lines(report, largest)
     counts = ", ".join(f"{result} in {count}" for result, count in report.results.items())
-    lines.append(f"  tried       {report.tried} problems in {report.seconds:.1f} s: {counts}")
+    tried = f"{report.tried} problems in {report.seconds:.1f} s" + (counts and f": {counts}")
+    lines.append(f"  tried       {tried}")
     if report.unconfirmed:
         lines.append(
             f"  dismissed   {report.unconfirmed} violations that a more precise run did not confirm"
         )
-    if report.tried == 0:
-        return f"{lines[0]}\n  no problem was tried: increase --budget"
+    if not report.searched:
+        lines.append(
+            "  reason      fewer than two problems were decided: increase --budget, widen --where "
+            "or --range, or fix fewer parameters"
+        )
     varied = [
         f"{name} {low:g}" if low == high else f"{name} {low:g}..{high:g}"
         for name, (low, high) in report.ranges.items()
     ]
     where = f" with {report.where}" if report.where else ""
     return "\n".join([*lines, f"  where       {', '.join(varied) or 'nowhere'}{where}"])
+
+
+def _lines(report: Report, trial: Trial) -> list[str]:
+    """Return the lines that describe a violation, with the command that reruns it."""
+    values = ", ".join(f"{name} = {value}" for name, value in trial.case.values.items())
+    lines = [f"  problem     {values}"]
+    if trial.time is not None:
+        since = trial.time if trial.since is None else trial.since
+        lines.append(f"  time        {trial.time:.6g}, false since {since:.6g}")
+    here = ", ".join(f"{name} = {value:.9g}" for name, value in trial.values.items())
+    return [
+        *lines,
+        f"  violation   {trial.violation:.6g}, numerical error {trial.bound:.1g}",
+        f"  values      {here}",
+        f"  rerun       {report.rerun(trial)}",
+    ]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 HELP = "compare two reports: print changed verdicts and numbers"
 DESCRIPTION = """\
 Compare two folders written by `patchdyn reproduce`, for example before and after a change of the
-code, or from two machines. Print the claims whose verdict changed and the numbers that changed by
-more than their tolerance. A number with a confidence interval may move within the interval. Any
-other number may change by --share of its size, or by the tolerances of its column. Wall times are
-not compared. With OLD = snapshot, compare with the results stored in the repository: verdicts of a
-full run, or verdicts and numbers of a quick run.
+code, or from two machines. Print the claims whose verdict changed, and table, row and column of
+each number that changed by more than its tolerance. A number with a confidence interval may move
+within the interval. Any other number may change by --share of its size, or by the tolerances of its
+column. Wall times are not compared. With OLD = snapshot, compare with the results stored in the
+repository: verdicts of a full run, or verdicts and numbers of a quick run.
 """
 EPILOG = f"""\
 examples:
@@ -75,7 +75,7 @@ def execute(args: argparse.Namespace) -> int:
         )
     changes = compare(records, new.records(), float(args.share))
     if args.verdicts:
-        changes = [change for change in changes if change.what in ("verdict", "claim")]
+        changes = [change for change in changes if change.what != "number"]
     if args.json:
         listed = [asdict(change) for change in changes]
         print(to_json({"old": stamp, "new": new.stamp, "share": args.share, "changes": listed}))
@@ -110,6 +110,7 @@ def _read(path: Path) -> StoredReport:
 def _as_text(
     reports: Sequence[tuple[Path, Mapping[str, str]]], changes: list[Change], common: int
 ) -> str:
+    """Return the changes of each claim; ``common`` claims are in both reports."""
     lines = [
         f"{which}  {path}: {_origin(stamp)}"
         for which, (path, stamp) in zip(("old", "new"), reports)
@@ -119,17 +120,19 @@ def _as_text(
         lines += ["", claim, *(f"  {_line(change)}" for change in changed[:_PRINTED])]
         if len(changed) > _PRINTED:
             lines.append(f"  and {len(changed) - _PRINTED} more (use --json to print all)")
-    verdicts = sum(change.what in ("verdict", "claim") for change in changes)
-    counts = f"{verdicts} verdicts and {len(changes) - verdicts} numbers changed"
+    numbers = sum(change.what == "number" for change in changes)
+    counts = f"{len(changes) - numbers} verdicts and {numbers} numbers changed"
     return "\n".join([*lines, "", f"{common} claims in both: {counts if changes else 'no change'}"])
 
 
 def _origin(stamp: Mapping[str, str]) -> str:
+    """Return version, commit, mode and seed of a report."""
     keys = ("patchdyn", "commit", "code", "mode", "seed")
     return ", ".join(f"{key} {stamp[key]}" for key in keys if stamp.get(key))
 
 
 def _line(change: Change) -> str:
+    """Return a change as text: a verdict, or table, row and column of a number."""
     from simulations.reproduction.report import show
 
     if change.what == "claim":
@@ -138,9 +141,9 @@ def _line(change: Change) -> str:
     values = f"{_shown(change.old)} -> {_shown(change.new)}"
     if change.what == "verdict":
         return f"verdict: {values}"
-    index = f" at {show(change.at)}" if change.at else ""
+    row = f" [{show(change.row)}]" if change.row else ""
     unit = f" {change.unit}" if change.unit else ""
-    return f"{change.label}{index}: {values}{unit}"
+    return f"{change.table}{row}, {change.label}: {values}{unit}"
 
 
 def _shown(value: Any) -> str:

@@ -12,9 +12,9 @@ from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
 from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
-    from simulations.reproduction.claim import Claim
+    from simulations.reproduction.claim import Claim, Context
     from simulations.reproduction.folder import ReportFolder
-    from simulations.reproduction.run import Ended
+    from simulations.reproduction.run import Outcome
 
 #: A thousand times a seed must fit the 32 bits of some libraries.
 LARGEST_SEED = 10**6
@@ -106,12 +106,12 @@ def execute(args: argparse.Namespace) -> int:
         raise BadInput(
             f"--seed {args.seed} is not allowed: it must be an integer from 0 to {LARGEST_SEED}"
         )
+    from simulations.reproduction.claim import Context
+
     code = run_claims(
         choose(args.only, images=args.images),
         args.out,
-        quick=args.quick,
-        thorough=args.thorough,
-        seed=args.seed,
+        Context(args.quick, args.seed, thorough=args.thorough),
         force=args.force,
         workers=workers,
         single_file=args.single_file,
@@ -158,10 +158,8 @@ def choose(only: list[str] | None, *, images: bool = False) -> tuple[Claim, ...]
 def run_claims(
     claims: tuple[Claim, ...],
     out: Path,
+    settings: Context,
     *,
-    quick: bool,
-    thorough: bool = False,
-    seed: int = 0,
     force: bool,
     workers: int,
     single_file: bool = False,
@@ -174,7 +172,7 @@ def run_claims(
         Claims to run.
     out
         Folder of the report.
-    quick, thorough, seed
+    settings
         Mode and root seed.
     force
         Run finished claims again, and replace results of another version, seed or mode.
@@ -191,24 +189,21 @@ def run_claims(
     from simulations.display import choose_display
     from simulations.files.stamp import stamp
     from simulations.files.store import StoreError
-    from simulations.reproduction.claim import Context
     from simulations.reproduction.folder import ReportFolder
     from simulations.reproduction.run import reproduce
 
     try:
-        mode = Context(quick, thorough=thorough).mode
-        folder = ReportFolder(out, stamp(mode, seed), [claim.id for claim in claims], force=force)
+        versions = stamp(settings.mode, settings.seed)
+        folder = ReportFolder(out, versions, [claim.id for claim in claims], force=force)
     except StoreError as error:
         raise BadInput(str(error)) from None
     try:
         with folder:
-            result = reproduce(
+            outcome = reproduce(
                 claims,
                 folder,
                 choose_display(),
-                quick=quick,
-                thorough=thorough,
-                seed=seed,
+                settings,
                 force=force,
                 workers=workers,
                 single_file=single_file,
@@ -216,24 +211,24 @@ def run_claims(
     except StoreError as error:
         print(f"patchdyn: {error}; finished claims are stored in {out}", file=sys.stderr)
         return FAILED
-    return _print_outcome(result, folder)
+    return _print_outcome(outcome, folder)
 
 
-def _print_outcome(result: Ended, folder: ReportFolder) -> int:
+def _print_outcome(outcome: Outcome, folder: ReportFolder) -> int:
     """Print the number of claims by verdict and the errors; return the exit code."""
     from simulations.reproduction.predicates import Verdict
 
     records = folder.records()
-    verdicts = [records[claim]["verdict"] for claim in result.finished]
+    verdicts = [records[claim]["verdict"] for claim in outcome.finished]
     counts = ((verdicts.count(verdict), verdict.value) for verdict in Verdict)
     print(", ".join(f"{count} {verdict}" for count, verdict in counts if count) or "nothing run")
     print(f"report: {folder.path / 'report.html'}")
     missing = [claim for claim in folder.claims if claim not in records]
     if missing:
         print(f"not run yet: {', '.join(missing)}")
-    if result.failed:
-        print(f"patchdyn: could not be run: {', '.join(result.failed)}", file=sys.stderr)
-    if result.interrupted:
+    if outcome.failed:
+        print(f"patchdyn: could not be run: {', '.join(outcome.failed)}", file=sys.stderr)
+    if outcome.interrupted:
         print("patchdyn: interrupted; the same command resumes", file=sys.stderr)
         return INTERRUPTED
-    return FAILED if result.failed else DONE
+    return FAILED if outcome.failed else DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -22,7 +22,9 @@ from simulations.commands.arguments import (
 )
 
 if TYPE_CHECKING:
-    from dynamics import Risk, Trajectory
+    import xarray
+
+    from dynamics import Trajectory
     from simulations.system import System
 
 HELP = "compute one reduced trajectory"
@@ -152,7 +154,7 @@ def solve(
     except Interrupted as interrupt:
         trajectory, code = interrupt.trajectory, INTERRUPTED
     seconds = perf_counter() - began
-    if not _save(out, plot, trajectory, population):
+    if not _save(out, plot, trajectory, partial(theory.dataset, case, trajectory, population)):
         code = code or FAILED
     summary = summarize(theory, case, trajectory, population, seconds)
     print(to_json(summary) if as_json else as_text(theory, summary))
@@ -168,16 +170,18 @@ def _same_file(first: Path, second: Path) -> bool:
     return str(first.resolve()).casefold() == str(second.resolve()).casefold()
 
 
-def _save(out: Path | None, plot: Path | None, trajectory: Trajectory, population: Risk) -> bool:
+def _save(
+    out: Path | None, plot: Path | None, run: Trajectory, dataset: Callable[[], xarray.Dataset]
+) -> bool:
     """Write the requested files and print their names; return whether this succeeded."""
     from simulations.files.store import StoreError, write_bytes, write_dataset
 
     try:
         if out is not None:
-            write_dataset(out, population.observe(trajectory).to_dataset())
+            write_dataset(out, dataset())
             print(f"patchdyn: wrote {out}", file=sys.stderr)
-        if plot is not None and trajectory.time.size > 1:
-            write_bytes(plot, _plot(trajectory))
+        if plot is not None and run.time.size > 1:
+            write_bytes(plot, _plot(run))
             print(f"patchdyn: wrote {plot}", file=sys.stderr)
         elif plot is not None:
             print("patchdyn: nothing to plot: the run ended at its start", file=sys.stderr)

@@ -30,10 +30,14 @@ the language (the file needs no imports; choose names of arrays and indices free
   t = Sequence("t", k, u)                            t["i", "j"] = 1 if entry i of k is j in u
   g = Gaussian("g", (p, x), variance=1)              polynomials are integrated exactly
   A = Tensor("A", (p, p), start=0); A.fix("diagonal", 1)
+  B = Tensor("B", (p,), start=normal(0.1))           random: one number for each orbit, see --seed
   A["i", "j"]  + - * / **  .exp() .log() .tanh() .sigmoid() .softplus() .softplus_of_minus()
   .sum("j")  .softmax(over="j")  Same(p)["i", "j"]  Inside(p, s)["i", "k"]
   THEORY = Theory("name", "paper", sizes=(D,), parameters=(A,), data=Data(c, y),
-                  loss=lambda A, y: ..., names={{"A[same set]": "gamma"}})
+                  loss=lambda A, y: ..., names={{"A[same set]": "gamma"}},
+                  observables={{"gap": "gamma - rho"}},        numbers of a run
+                  events={{"learned": "loss < 0.1*nu"}},       first time of a statement
+                  claims=[Claim("Lemma 1", "The gap stays open.", "gap >= 0")])
 
 examples:
   patchdyn theory --new mine                  write mine.py, a small example theory
@@ -170,7 +174,8 @@ def _falsify(args: argparse.Namespace) -> int:
     from simulations.commands.falsify import search
     from symbolic.theory import load_theory
 
-    conjectures = [args.falsify] if args.falsify else load_theory(args.file).claims
+    claims = load_theory(args.file).claims
+    conjectures = [args.falsify] if args.falsify else [claim.condition for claim in claims]
     if not conjectures:
         raise BadInput(f"{args.file} has no claims: give a conjecture as in --falsify 'a <= 1'")
     system = theories.from_file(args.file).name
@@ -181,10 +186,11 @@ def _report(args: argparse.Namespace) -> int:
     """Write a report on the theory and its claims."""
     from simulations import theories
     from simulations.commands.reproduce import run_claims
+    from simulations.reproduction.claim import Context
     from simulations.stated.report import claims_of
 
     claims = claims_of(theories.from_file(args.file))
-    return run_claims(claims, args.report, quick=args.quick, force=True, workers=1)
+    return run_claims(claims, args.report, Context(args.quick), force=True, workers=1)
 
 
 def _write_example(name: str) -> int:

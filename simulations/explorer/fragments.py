@@ -8,6 +8,7 @@ from typing import Any
 
 from simulations.case import Quantity
 from simulations.explorer.run_job import InvariantCheck, RunData
+from simulations.reproduction.typeset import displayed
 from simulations.system import System
 
 _FORMULA = re.compile(r"\$([^$]+)\$")
@@ -19,6 +20,15 @@ def formulas(text: str) -> str:
 
     parts = _FORMULA.split(text)  # parts with odd numbers are formulas
     return "".join(convert(p) if number % 2 else escape(p) for number, p in enumerate(parts))
+
+
+def equations(theory: System) -> str:
+    """Return the derived equations of a theory, folded; empty if it has none."""
+    rows = "".join(
+        f'<div class="equation">{displayed(equation)}</div>' for equation in theory.equations
+    )
+    summary = "<summary>Derived equations, for all sizes</summary>"
+    return f"<details>{summary}{rows}</details>" if rows else ""
 
 
 def status(run: RunData, seconds: float | None) -> str:

@@ -37,6 +37,7 @@ _STYLE = """
   summary { cursor: pointer; }
   code { font: 13px/1.4 ui-monospace, Menlo, Consolas, monospace; background: #f5f6f8;
          padding: 3px 6px; display: block; overflow-wrap: anywhere; }
+  .equation { overflow: auto hidden; padding: 3px 0; }
   .mark { display: inline-block; width: 1.6em; height: .8em; vertical-align: middle; }
 """
 _TO_CLIPBOARD = """
@@ -133,6 +134,7 @@ class Page:
         on_change(self.time, "value", self._time_chosen)
         self.caption = text("caption")
         self.outcomes, self.invariants = text("outcomes"), text("invariants")
+        self.equations = text("equations", fragments.equations(self.theory))
         self.sweep = None
         if sweep is not None:
             self.sweep = SweepPanel(sweep, self.view.choices, text, self._cell, self._write_address)
@@ -188,6 +190,7 @@ class Page:
             column(self.matrix.figure, self.time, self.caption, name="attention", **stretch),
             self.outcomes,
             self.invariants,
+            self.equations,
         ):
             document.add_root(root)
 

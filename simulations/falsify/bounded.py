@@ -43,6 +43,11 @@ class Bounded:
         return cls(value, known.low, known.high)
 
     @property
+    def error(self) -> Any:
+        """Largest distance to the true value; infinite where the value is undefined."""
+        return np.nan_to_num(np.fmax(self.high - self.value, self.value - self.low), nan=np.inf)
+
+    @property
     def interval(self) -> Interval:
         """The interval of the true value."""
         return Interval(self.low, self.high)

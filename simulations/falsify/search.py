@@ -4,6 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,8 @@ _MISSES = 1000
 _FIRST_ROUND, _LARGEST_ROUND = 40, 640
 #: Largest number of runs for shrinking.
 _SHRINKS = 400
+#: Number of violations larger than the simplest that are confirmed, until one is.
+_CONFIRMED_LARGEST = 3
 
 
 class OutOfTime(BaseException):
@@ -56,6 +59,9 @@ class Report:
         The conjecture, the filter and the theory.
     counterexample
         The simplest confirmed violation, or ``None``.
+    largest
+        The largest confirmed violation among the problems tried, or ``None``. After the simplest is
+        known, the search goes on for some problems to increase it.
     results
         Number of distinct problems by the result of their run.
     ranges
@@ -74,6 +80,7 @@ class Report:
     where: str | None
     system: System
     counterexample: Trial | None
+    largest: Trial | None
     results: Mapping[str, int]
     ranges: Mapping[str, tuple[float, float]]
     unconfirmed: int
@@ -99,9 +106,25 @@ class Report:
         return sum(self.results.get(result, 0) for result in undecided)
 
     @property
+    def searched(self) -> bool:
+        """Whether there is a counterexample, or at least two problems were decided."""
+        return self.falsified or self.tried - self.undecided > 1
+
+    @property
+    def outcome(self) -> str:
+        """``"falsified"``, ``"not falsified"`` or ``"not searched"``."""
+        if self.falsified:
+            return "falsified"
+        return "not falsified" if self.searched else "not searched"
+
+    @property
     def command(self) -> str | None:
         """Shell command that reruns the counterexample, or ``None``."""
-        return command(self.counterexample.case, self.system) if self.counterexample else None
+        return self.rerun(self.counterexample) if self.counterexample else None
+
+    def rerun(self, trial: Trial) -> str:
+        """Return the shell command that reruns a trial."""
+        return command(trial.case, self.system)
 
 
 def falsify(
@@ -112,6 +135,7 @@ def falsify(
     budget: float = 60.0,
     seed: int = 0,
     fixed: Mapping[str, Any] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
     horizon: float | None = None,
     most: int | None = None,
     progress: Callable[[float, str], None] | None = None,
@@ -127,14 +151,19 @@ def falsify(
         A statement about the constants of the problem; only problems that satisfy it are run.
         Equalities such as ``D == 64`` fix a parameter.
     system
-        The theory or its name.
+        The theory, its name, or the name ``FILE.py`` of its file.
     budget
         Time limit in seconds, including shrinking and confirmation.
     seed
-        Seed of the random problems. The same seed gives the same search if the budget suffices.
+        Seed of the random problems. The same seed gives the same search if the budget suffices, in
+        the same environment: Hypothesis also tries constants of the modules that are imported.
     fixed
         Mapping from the name of a parameter to a fixed value, such as ``{"solver": "gd", "steps":
         500}``.
+    ranges
+        Mapping from the name of a parameter to its smallest and largest value, such as ``{"K": (4,
+        200)}``. Other sizes and constants are sampled in the range that the theory declares; those
+        of a theory in a file are small or near the defaults of the file.
     horizon
         Final time of the runs; 1e5 unless given here or in ``fixed``.
     most
@@ -155,17 +184,18 @@ def falsify(
     """
     require(finite("budget", budget) > 0.0, "budget", budget, "greater than 0 seconds")
     theory = load(system) if isinstance(system, str) else system
-    chosen = dict(fixed or {})
+    chosen, ranges = dict(fixed or {}), dict(ranges or {})
     if horizon is not None:
         chosen["horizon"] = finite("horizon", horizon)
-    elif not {"horizon", "steps"} & set(chosen):
+    elif not {"horizon", "steps"} & {*chosen, *ranges}:
         chosen["horizon"] = HORIZON
-    if theory.accuracy is not None:
+    if theory.accuracy is not None and theory.accuracy not in ranges:
         chosen.setdefault(theory.accuracy, TOLERANCE)
     search = _Search(
         Conjecture(conjecture, theory),
         Filter(where, theory) if where is not None else None,
         chosen,
+        ranges,
         budget,
         integer("seed", seed, 0, 2**63),
         most,
@@ -181,6 +211,7 @@ class _Search:
     conjecture: Conjecture
     filter: Filter | None
     fixed: dict[str, Any]
+    ranges: dict[str, tuple[float, float]]
     budget: float
     seed: int
     most: int | None
@@ -193,33 +224,67 @@ class _Search:
     misses: int = 0  # problems that do not
     unconfirmed: int = 0
     shrinks: int = 0
+    rounds: int = 0
+    enlarging: bool = False  # whether the search goes on for a larger violation
+    counterexample: Trial | None = None
+    largest: Trial | None = None
 
     def run(self) -> Report:
-        """Search in rounds of Hypothesis until a violation is found or the budget is spent."""
+        """Search until a violation is found or the budget is spent; then for a larger one."""
         if self.filter is not None:
             self.fixed = dict(self.filter.equalities()) | self.fixed
         check_names(self.fixed, self.conjecture.system.parameters)
-        interrupted, counterexample = False, None
+        interrupted = False
         try:
-            try:
-                for number, size in enumerate(_rounds()):
-                    before = len(self.trials)
-                    self._round(size, seed_at(self.seed, number))
-                    if self.violations or (len(self.trials) == before > 0):
-                        break
-            except OutOfTime:
-                pass
+            self._search()
             if self.misses and not self.accepted:
                 self._raise_unsatisfied()
-            counterexample = self._simplest_confirmed()
+            self.counterexample = self.largest = self._simplest_confirmed()
+            if self.counterexample is not None:
+                self._enlarge(self.counterexample)
         except KeyboardInterrupt:  # includes its subclass Interrupted
-            interrupted, counterexample = True, self.confirmed
-        return self._report(counterexample, interrupted)
+            interrupted = True
+            self.counterexample = self.counterexample or self.confirmed
+            self.largest = self.largest or self.counterexample
+        return self._report(interrupted)
 
-    def _round(self, size: int, seed: int) -> None:
+    def _search(self) -> None:
+        """Search in rounds of Hypothesis until a violation is found or the budget is spent."""
+        with suppress(OutOfTime):
+            for size in _rounds():
+                before = len(self.trials)
+                self._round(size)
+                if self.violations or (len(self.trials) == before > 0):
+                    return
+                if not self.trials and not self.misses:  # no problem has parameters in the ranges
+                    return
+
+    def _enlarge(self, simplest: Trial) -> None:
+        """Try further problems and find the largest violation that a more precise run confirms."""
+        self.enlarging = True
+        with suppress(OutOfTime):
+            self._round(_FIRST_ROUND)
+        violated = [trial for trial in self.trials.values() if trial.result is Result.VIOLATED]
+        violated.sort(key=lambda trial: -trial.violation)
+        for trial in violated[:_CONFIRMED_LARGEST]:
+            if not trial.violation > simplest.violation:
+                return
+            try:
+                self._check_time(reserved=0.0)
+                checked = self._confirm(trial)
+            except OutOfTime:
+                return
+            if checked is not None:
+                self.largest = checked
+                return
+
+    def _round(self, size: int) -> None:
         """Run Hypothesis on at most ``size`` random problems, and shrink a violation."""
         import hypothesis
         from hypothesis import HealthCheck, Phase
+
+        seed = seed_at(self.seed, self.rounds)
+        self.rounds += 1
 
         @hypothesis.seed(seed)
         @hypothesis.settings(
@@ -232,7 +297,7 @@ class _Search:
             suppress_health_check=list(HealthCheck),
             verbosity=hypothesis.Verbosity.quiet,
         )
-        @hypothesis.given(self.conjecture.system.cases(**self.fixed))
+        @hypothesis.given(self.conjecture.system.cases(self.ranges, **self.fixed))
         def search(values: dict[str, Any]) -> None:
             self._example(values)
 
@@ -240,7 +305,7 @@ class _Search:
             search()
         except _Violation:
             pass
-        except hypothesis.errors.Unsatisfiable:  # the next round tries more problems
+        except hypothesis.errors.Unsatisfiable:  # the filter: the next round tries more problems
             pass
         except hypothesis.errors.InvalidArgument:
             given = ", ".join(f"{name} = {value}" for name, value in self.fixed.items())
@@ -261,9 +326,9 @@ class _Search:
             hypothesis.reject()
         self.accepted += 1
         trial = self._trial(case)
-        if math.isfinite(trial.violation) and not self.violations:
+        if math.isfinite(trial.violation) and (self.enlarging or not self.violations):
             hypothesis.target(trial.violation, label="violation")
-        if trial.result is not Result.VIOLATED:
+        if trial.result is not Result.VIOLATED or self.enlarging:
             return
         if not self.violations:
             self.confirmed = self._confirm(trial)
@@ -277,16 +342,17 @@ class _Search:
         """Return the trial of a case; cases that Hypothesis repeats are not run again."""
         if (known := self.trials.get(repr(case))) is not None:
             return known
-        if self.most is not None and len(self.trials) >= self.most and not self.violations:
+        simplifying = bool(self.violations) and not self.enlarging
+        if self.most is not None and len(self.trials) >= self.most and not simplifying:
             raise OutOfTime
-        if self.violations:
+        if simplifying:
             self.shrinks += 1
             if self.shrinks > _SHRINKS:
                 raise OutOfTime
         trial = self._attempt(case)
         self.trials[repr(case)] = trial
         if self.progress is not None:
-            phase = f"simplifying, {self.shrinks} runs" if self.violations else "searching"
+            phase = f"simplifying, {self.shrinks} runs" if simplifying else "searching"
             self.progress(self._spent(), f"{phase}, {len(self.trials)} problems")
         return trial
 
@@ -362,17 +428,18 @@ class _Search:
         assert self.filter is not None
         raise ParameterError(
             f"where = {self.filter.text} is not allowed: none of {self.misses} random problems "
-            f"satisfies it; fix parameters by equalities such as D == 64"
+            f"satisfies it; fix parameters by equalities such as D == 64, or give their range"
         )
 
-    def _report(self, counterexample: Trial | None, interrupted: bool) -> Report:
+    def _report(self, interrupted: bool) -> Report:
         describe = self.conjecture.system.describe
         rows = [describe(trial.case) for trial in self.trials.values()]
         return Report(
             self.conjecture.text,
             self.filter.text if self.filter else None,
             self.conjecture.system,
-            counterexample,
+            self.counterexample,
+            self.largest,
             dict(Counter(trial.result for trial in self.trials.values())),
             {name: (min(row[name] for row in rows), max(row[name] for row in rows))
              for name in (rows[0] if rows else ())},

@@ -12,9 +12,10 @@ from dynamics import Risk, Trajectory
 from dynamics.core.trajectory import Status, assemble
 from simulations.case import Case
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.grammar import names_in, parse
+from simulations.falsify.grammar import parse
 from simulations.falsify.meaning import depends_on_the_whole_run, holds, violation
-from simulations.system import System
+from simulations.system import RECORDS, System
+from symbolic.core.grammar import names_in
 
 _EVENT = 1e-4  # relative error of the time of an event
 _REFINED, _ROUNDS = 17, 3  # times around the worst record, and rounds of refinement
@@ -212,12 +213,15 @@ def _literal(node: ast.expr) -> float | None:
 
 
 def attempt(
-    conjecture: Conjecture, case: Case, progress: Callable[[float], None] | None = None
+    conjecture: Conjecture,
+    case: Case,
+    progress: Callable[[float], None] | None = None,
+    records: int = RECORDS,
 ) -> Trial:
     """Run a case and evaluate a conjecture; if the run fails, the result is INCOMPLETE."""
     try:
         population = conjecture.system.population(case)
-        run = conjecture.system.solve(case, progress, population=population)
+        run = conjecture.system.solve(case, progress, records, population)
         return conjecture.evaluate(case, run, population)
     except (ArithmeticError, np.linalg.LinAlgError, MemoryError) as failure:
         return Trial(case, Result.INCOMPLETE, message=str(failure) or type(failure).__name__)

@@ -24,7 +24,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Plot the order parameters, small ones in a panel of their own, and the population risk."""
     later = data.isel(time=slice(1, None))  # a logarithmic axis cannot show time 0
     time = later["time"].values
-    reach = np.abs(later["state"].values).max(axis=1)
+    reach = np.nan_to_num(np.abs(later["state"].values)).max(axis=1)
     large = reach >= _SMALL * reach.max()
     groups = [group for group in (large, ~large) if group.any()]
     panels = figure.subplots(len(groups) + 1, 1, sharex=True)

@@ -318,7 +318,8 @@ def _events(run: Trajectory, population: MaskedPopulation, eps: float) -> dict[s
     numbers = {name: float(getattr(events, name)) for name in names}
     if events.phases == 0 and run.status is not Status.COMPLETED:
         numbers["phases"] = math.nan  # Phi_n may overtake later
-    return numbers | {name: getattr(events, name).time for name in ("switch", "found", "learned")}
+    times = {"switch": events.switch, "found": events.attended, "learned": events.learned}
+    return numbers | {name: event.time for name, event in times.items()}
 
 
 SYSTEM = Masked()

@@ -1,8 +1,8 @@
-"""A claim of a paper: what is stated, how it is measured, and what the measurement shows."""
+"""A claim of a paper: its statement, its measurement, and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Largest number of characters of a finding.
 FINDING = 120
-#: Texts of a claim, in the order of a record.
+#: Names of the texts of a claim, in the order of a record.
 TEXTS = (
     "place",
     "statement",
@@ -42,11 +42,11 @@ class Paper:
     @property
     def name(self) -> str:
         """Authors and venue, such as ``"Jelassi, Sander, Li (NeurIPS 2022)"``."""
-        return f"{self.authors} ({self.venue})"
+        return f"{self.authors} ({self.venue})" if self.venue else self.authors
 
 
 class SkipClaim(Exception):
-    """Raised by ``measure`` if an optional extra is not installed; the message says which."""
+    """Raised by ``measure`` if an optional extra is not installed; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -77,34 +77,47 @@ class Figure:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a claim measured.
+    """Result of the experiment of a claim.
 
     Parameters
     ----------
     tables
-        Measured numbers by name of the table; stored as CSV.
+        Mapping from name to table; each table is stored as CSV.
     settings
-        Problems and numerical choices that the numbers were measured with.
+        Problems and numerical settings of the measurement.
     figures
-        Figures that show them, the most important one first.
+        Figures of the tables, the most important one first.
+    equations
+        Derived equations as formulas in LaTeX.
     """
 
     tables: Mapping[str, pd.DataFrame]
     settings: Mapping[str, Any] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
+    equations: Sequence[str] = ()
 
 
 def _no_progress(fraction: float) -> None:
-    """Ignore the progress."""
+    """Do nothing."""
 
 
 @dataclass
 class Context:
-    """Settings of a run: size, root seed, progress callback, folder for checkpoints.
+    """Settings of a run.
 
-    ``thorough`` adds what is too expensive for the full run (never together with ``quick``).
-    ``scratch`` is a folder for checkpoints of long runs (``None``: keep none). It survives an
-    interruption, so that the next run of the claim goes on from there, and is removed at the end.
+    Attributes
+    ----------
+    quick
+        Use smaller problems and shorter horizons.
+    seed
+        Root seed.
+    progress
+        Called with the fraction that is done.
+    scratch
+        Folder for checkpoints of long runs; ``None``: store none. It survives an interruption, so
+        that the next run of the claim resumes, and is removed at the end.
+    thorough
+        Add experiments that are too expensive for the full run; not together with ``quick``.
     """
 
     quick: bool
@@ -141,39 +154,36 @@ class Claim:
     id
         Name on the command line, such as ``"lemma-4.1"``.
     place, statement
-        Where the paper states it, and what it states, in one or two sentences.
+        Section of the paper, and its statement in one or two sentences.
     method
-        What is measured, in one sentence.
+        Description of the measurement, in one sentence.
     tables
         Layout and predicates of each table that ``measure`` returns.
     measure
-        Runs the experiment; raises only if it cannot.
+        Runs the experiment; raises only if it cannot be run.
     headline
-        Returns the numbers of the sentence from the checked tables.
+        Returns the numbers of the finding from the checked tables.
     finding
         Result in one sentence of at most `FINDING` characters: a format string over the numbers of
-        ``headline``. It must be true whatever they are: counts and numbers, no conclusions.
+        ``headline``. It must be true for any numbers: counts and numbers, no conclusions.
     tolerance
-        Threshold behind the verdict; ``None`` where there is more than one, or none.
+        Threshold of the verdict; ``None`` if there is not exactly one.
     criterion
-        What decides the verdict and where its thresholds come from: written from the statement,
-        before the run.
+        Condition of each verdict and origin of its thresholds, written from the statement before
+        the run.
     quick_note, thorough_note
-        How ``--quick`` differs from the full run, and what ``--thorough`` adds; empty where it
-        changes nothing.
+        Differences of ``--quick`` and of ``--thorough`` from the full run; empty if none.
     assumptions
-        What the measurement relies on.
+        Assumptions of the measurement.
     amended
-        What was changed in criterion, horizon or rates after a run had been seen, and why; empty
-        where nothing was.
+        Changes of criterion, horizon or rates after a run, with the reason; empty if none.
     group
         Claims of one group share cached runs and are run by one process.
     alone_if_quick
-        Whether another process runs the quick version nevertheless: where repeating its share of
-        the runs takes less than waiting for the others.
+        Run the quick version in a process of its own: repeating its part of the shared runs takes
+        less time than waiting for them.
     paper, module
-        Where the statement comes from, and the module whose constant ``CLAIM`` it is; the registry
-        fills them in.
+        Paper of the statement, and module that defines the claim as ``CLAIM``; set by the registry.
     """
 
     id: str
@@ -196,12 +206,12 @@ class Claim:
     module: str = ""
 
     def texts(self) -> dict[str, str]:
-        """Return the texts by name, such as ``"statement"``; the paper by its name."""
+        """Return a mapping from name, such as ``"statement"``, to text, with id and paper."""
         paper = self.paper.name if self.paper else ""
         return {"claim": self.id, "paper": paper} | {name: getattr(self, name) for name in TEXTS}
 
     def __reduce__(self) -> Any:
-        """Pickle a claim of the registry by its module: its predicates are often lambdas."""
+        """Pickle a claim of the registry as its module, because predicates are often lambdas."""
         if not self.module:
             return super().__reduce__()
         return _constant, (self.module, self.paper)
@@ -210,7 +220,7 @@ class Claim:
         """Measure, and evaluate the predicates."""
         return self.evaluate(self.measure(context))
 
-    def evaluate(self, measured: Measurement) -> Result:
+    def evaluate(self, measurement: Measurement) -> Result:
         """Evaluate the predicates.
 
         Raises
@@ -218,12 +228,11 @@ class Claim:
         ValueError
             If the tables are not the declared ones.
         """
-        if measured.tables.keys() != self.tables.keys():
-            raise ValueError(
-                f"{self.id}: expected tables {list(self.tables)}, not {list(measured.tables)}"
-            )
-        checked = {name: table.check(measured.tables[name]) for name, table in self.tables.items()}
-        return Result(self, measured, checked)
+        tables = measurement.tables
+        if tables.keys() != self.tables.keys():
+            raise ValueError(f"{self.id}: expected tables {list(self.tables)}, not {list(tables)}")
+        checked = {name: table.check(tables[name]) for name, table in self.tables.items()}
+        return Result(self, measurement, checked)
 
 
 def _constant(module: str, paper: Paper | None) -> Claim:
@@ -233,32 +242,32 @@ def _constant(module: str, paper: Paper | None) -> Claim:
 
 @dataclass(frozen=True)
 class Result:
-    """A claim that was run."""
+    """Result of a claim."""
 
     claim: Claim
-    measured: Measurement
+    measurement: Measurement
     tables: Tables
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of the tables."""
+        """Worst verdict of the tables."""
         order = list(Verdict)
         return max((table.verdict for table in self.tables.values()), key=order.index)
 
     @property
     def headline(self) -> dict[str, Any]:
-        """The numbers of the sentence."""
+        """Numbers of the finding."""
         return dict(self.claim.headline(self.tables))
 
     @property
     def finding(self) -> str:
-        """The result in one sentence."""
+        """Result in one sentence."""
         return self.claim.finding.format(**self.headline)
 
     def predicates(self) -> list[dict[str, Any]]:
         """Return each predicate: its table, whether it is strict, and its counts.
 
-        ``passed`` of ``judged`` rows satisfy it; ``failing`` is the index of those that do not.
+        ``passed`` of ``judged`` rows satisfy it; ``failing`` contains the index of each other row.
         """
         rows = []
         for name, table in self.tables.items():
@@ -270,7 +279,7 @@ class Result:
                     "strict": predicate in table.layout.strict,
                     "passed": int(passed.sum()),
                     "judged": len(passed),
-                    "failing": [place(table, label) for label in passed.index[~passed]],
+                    "failing": [index_of(table, label) for label in passed.index[~passed]],
                 })  # fmt: skip
         return rows
 
@@ -280,7 +289,7 @@ class Result:
             {
                 "name": name,
                 "label": column.label,
-                "at": place(table, label),
+                "at": index_of(table, label),
                 "value": value,
                 "unit": column.unit,
                 "rtol": column.rtol,
@@ -291,8 +300,8 @@ class Result:
             for label, value in table.data[name].items()
         ]
 
-    def layouts(self) -> list[dict[str, Any]]:
-        """Return each table: columns, and rows with their failing predicates."""
+    def records(self) -> list[dict[str, Any]]:
+        """Return each table: its columns, and its rows with their failing predicates."""
         return [
             {
                 "name": name,
@@ -303,7 +312,7 @@ class Result:
                 ],
                 "rows": [
                     {
-                        "at": place(table, label),
+                        "at": index_of(table, label),
                         "values": list(values),
                         "judged": bool(judged),
                         "failing": [test for test, ok in zip(table.passed, passed) if not ok],
@@ -320,7 +329,7 @@ class Result:
         ]  # fmt: skip
 
 
-def place(table: CheckedTable, label: Any) -> dict[str, Any]:
+def index_of(table: CheckedTable, label: Any) -> dict[str, Any]:
     """Return an index label as a mapping from level to value."""
     values = label if isinstance(label, tuple) else (label,)
     return dict(zip(table.layout.index, values))

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Relative accuracy of the runs over a logarithmic step: no uncertainty is smaller.
+#: Smallest uncertainty: relative accuracy of the runs over a logarithmic step.
 NOISE = 1e-7
 
 
@@ -24,10 +24,17 @@ def power(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> f
 class Exponent:
     """Local exponents of consecutive pairs of sizes, and an interval for their limit.
 
-    ``low`` to ``high`` hold the last local exponent and its continuations to infinite size: by
-    Aitken's rule, which is exact where corrections are a power of the size, and linearly in
-    1 / log(size) from the last two pairs of local exponents, which suits logarithmic corrections.
-    The width is so the distance extrapolated: an estimate of the uncertainty, no bound.
+    The interval contains the last local exponent and its extrapolations to infinite size: by
+    Aitken's rule, which is exact if corrections are a power of the size, and linearly in
+    1 / log(size) from the last two pairs of local exponents, for logarithmic corrections. Its width
+    is the distance of extrapolation: an estimate of the uncertainty, not a bound.
+
+    Attributes
+    ----------
+    local
+        Exponents between consecutive sizes.
+    low, high
+        Ends of the interval.
     """
 
     local: tuple[float, ...]
@@ -49,19 +56,27 @@ def allows(t: pd.DataFrame) -> pd.Series[bool]:
 
 
 def resolves(t: pd.DataFrame, share: float) -> pd.Series[bool]:
-    """Return whether half the width of each interval is at most a share of its prediction."""
+    """Return whether half the width of each interval is at most a share of the prediction."""
     return 0.5 * (t.exponent_high - t.exponent_low) <= share * t.predicted.abs()
 
 
 def exponent(sizes: np.ndarray, values: np.ndarray, *, log: bool = True) -> Exponent:
-    """Return the exponent of ``values`` (or their slope in log size) in the limit of large sizes.
+    """Return the exponent of ``values`` in the limit of large sizes.
 
     Parameters
     ----------
-    sizes, values
-        At least four sizes in equal ratios, ascending, and what was measured there, (n,).
+    sizes
+        At least four sizes in equal ratios, ascending, shape (n,).
+    values
+        Measured quantity at each size, shape (n,).
     log
-        Whether ``values`` are powers of the size (else linear in its logarithm).
+        Whether ``values`` are powers of the size; otherwise they are linear in its logarithm, and
+        the result is their slope.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer sizes, other ratios, or values that are not finite.
     """
     x = np.log(np.asarray(sizes, float))
     y = np.log(values) if log else np.asarray(values, float)
@@ -70,9 +85,9 @@ def exponent(sizes: np.ndarray, values: np.ndarray, *, log: bool = True) -> Expo
     local, middle = np.diff(y) / np.diff(x), 0.5 * (x[1:] + x[:-1])
     linear = np.diff(middle * local) / np.diff(middle)
     first, second = np.diff(local[-3:])
-    found = [local[-1], linear[-1], linear[-2]]
+    limits = [local[-1], linear[-1], linear[-2]]
     if abs(second) < abs(first):
-        found.append(local[-1] + second * second / (first - second))
-    else:  # no sign of convergence: the drift itself is the uncertainty
-        found += [local[-1] + 2.0 * second, local[-1] - 2.0 * second]
-    return Exponent(tuple(local.tolist()), float(min(found)) - NOISE, float(max(found)) + NOISE)
+        limits.append(local[-1] + second * second / (first - second))
+    else:  # the exponents do not converge yet: the drift is the uncertainty
+        limits += [local[-1] + 2.0 * second, local[-1] - 2.0 * second]
+    return Exponent(tuple(local.tolist()), float(min(limits)) - NOISE, float(max(limits)) + NOISE)

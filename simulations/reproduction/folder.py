@@ -1,4 +1,4 @@
-"""The folder of a report: finished claims, their figures and data, and the claims that are missing.
+"""Folder of a report: records of finished claims, their figures and data.
 
 Layout: ``report.html``, ``report.json``, ``figures/NAME.png``, ``data/NAME.nc``, one record per
 claim in ``claims/ID.json`` with the digests of its figures and data, and the manifest
@@ -13,7 +13,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynamics.core.files import remove_partial
 from simulations.files.store import (
@@ -29,18 +29,25 @@ from simulations.files.store import (
     write_record,
 )
 
+if TYPE_CHECKING:
+    import xarray
+
 _CHECKPOINT = ".npz"
+#: Name, PNG image and data of a figure.
+StoredFigure = tuple[str, bytes, "xarray.Dataset"]
 
 
 class StoredReport(ResultFolder):
-    """The records of a report in a folder, to be read.
+    """Records of a report, to read.
 
     Parameters
     ----------
     path
-        The folder.
-    stamp, claims
-        What its results depend on, and the ids of its claims.
+        Folder.
+    stamp
+        Versions, mode and seed of the results.
+    claims
+        Ids of the claims.
     """
 
     KIND, MANIFEST, LAYOUT = "report", "patchdyn.json", 4
@@ -57,7 +64,7 @@ class StoredReport(ResultFolder):
         Raises
         ------
         StoreError
-            If there is none of this layout.
+            If the folder contains no report of this layout.
         """
         if not path.is_dir():
             raise StoreError(f"{path} is not a report of patchdyn: there is no such folder")
@@ -72,7 +79,7 @@ class StoredReport(ResultFolder):
         return cls(path, manifest["stamp"], manifest["claims"])
 
     def image_path(self, figure: str) -> Path:
-        """Return the path of the picture of a figure."""
+        """Return the path of the image of a figure."""
         return self.path / "figures" / f"{figure}.png"
 
     def data_path(self, figure: str) -> Path:
@@ -80,11 +87,11 @@ class StoredReport(ResultFolder):
         return self.path / "data" / f"{figure}.nc"
 
     def table_path(self, claim: str, table: str) -> Path:
-        """Return the path of a table's CSV file."""
+        """Return the path of the CSV file of a table."""
         return self.path / "data" / csv_name(claim, table)
 
     def record(self, claim: str) -> dict[str, Any] | None:
-        """Return the record of a claim, ``None`` if it or a figure is missing or damaged."""
+        """Return the record of a claim; ``None`` if it or a figure is missing or damaged."""
         try:
             record = read_record(self._record_path(claim))
             if record is None or record["claim"] != claim:
@@ -99,12 +106,12 @@ class StoredReport(ResultFolder):
         return record
 
     def bytes_of(self, path: Path) -> bytes:
-        """Return the content of one of the folder's files.
+        """Return the content of a file of the folder.
 
         Raises
         ------
         StoreError
-            If it is missing or cannot be read.
+            If the file is missing or cannot be read.
         """
         content = read_bytes(path)
         if content is None:
@@ -121,18 +128,18 @@ class StoredReport(ResultFolder):
 
 
 class ReportFolder(StoredReport):
-    """The records of a report, to be written: all of one stamp, by one process at a time.
+    """Records of a report, to write; all have the same stamp.
 
-    The folder is locked until the end of the ``with`` block (or of the object).
+    The folder is locked until `close` or the end of the ``with`` block.
 
     Parameters
     ----------
     path
-        The folder; created if it does not exist.
+        Folder; created if it does not exist.
     stamp
-        What the results depend on (:func:`simulations.files.stamp.stamp`).
+        Versions, mode and seed of the results (:func:`simulations.files.stamp.stamp`).
     claims
-        Ids of the claims of this run, which are added to those of the folder.
+        Ids of the claims of this run; they are added to those of the folder.
     force
         Replace results of another stamp. Only files that patchdyn wrote are removed.
 
@@ -161,7 +168,7 @@ class ReportFolder(StoredReport):
             raise
 
     def update_manifest(self) -> None:
-        """Write which claims are finished, failed to run, or are missing."""
+        """Write the lists of claims that are finished, could not be run, or are missing."""
         records = self.records()
         failed = {key: record["error"] for key, record in records.items() if "error" in record}
         self.write_manifest(
@@ -174,11 +181,20 @@ class ReportFolder(StoredReport):
             }
         )
 
-    def save(self, record: dict[str, Any], figures: Sequence[tuple[str, bytes, Any]] = ()) -> None:
-        """Store one claim: pictures and data first, then the record with their digests.
+    def save(self, record: dict[str, Any], figures: Sequence[StoredFigure] = ()) -> None:
+        """Store a claim: images, data and tables (CSV), then the record with their digests.
 
-        ``figures`` are triples (name, PNG, dataset), in the order of ``record["figures"]``. Each
-        table of the record is stored as CSV, too.
+        Parameters
+        ----------
+        record
+            Record of the claim.
+        figures
+            Figures in the order of ``record["figures"]``.
+
+        Raises
+        ------
+        StoreError
+            If a file cannot be written, or another claim has a figure of the same name.
         """
         owners = {
             figure["name"]: claim
@@ -204,7 +220,7 @@ class ReportFolder(StoredReport):
         self.update_manifest()
 
     def scratch(self, claim: str) -> Path:
-        """Return the folder for checkpoints of a claim in progress (not created here)."""
+        """Return the folder for checkpoints of a claim; it may not exist."""
         return self.path / "checkpoints" / claim
 
     def _clear_scratch(self, claim: str) -> None:
@@ -235,24 +251,25 @@ class ReportFolder(StoredReport):
 
     def _remove_if_empty(self, *folders: Path) -> None:
         for folder in folders:
-            with contextlib.suppress(OSError):  # absent, or with files of somebody else
+            with contextlib.suppress(OSError):  # absent, or with other files
                 folder.rmdir()
 
 
 def _rejection(path: Path, old: dict[str, str], new: dict[str, str]) -> str:
+    """Return the message for a folder with results of another stamp."""
     what = f"results of {difference(old, new)}"
     if old.get("mode") != new.get("mode"):
         what = f"a {old.get('mode')} run while this one is {new['mode']}"
-    return f"{path} holds {what}: choose another --out, or replace it with --force"
+    return f"{path} contains {what}: choose another --out, or replace it with --force"
 
 
 def csv_name(claim: str, table: str) -> str:
-    """Return the file name of a claim's table."""
+    """Return the name of the CSV file of a table."""
     return f"{claim}-{re.sub('[^A-Za-z0-9]+', '-', table)}.csv"
 
 
 def as_csv(table: Mapping[str, Any]) -> str:
-    """Return a table of a record as CSV; a missing number is empty."""
+    """Return a table of a record as CSV; missing numbers are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*table["index"], *(column["name"] for column in table["columns"])])

@@ -1,4 +1,4 @@
-"""Intervals at 95 % for what is measured over a few runs."""
+"""Confidence intervals at 95 % of quantities that are measured in a few runs."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,15 +10,21 @@ from scipy import stats
 from simulations.reproduction.fits import power
 from simulations.reproduction.predicates import Column
 
-#: Coverage of every interval that states no other.
+#: Default coverage of an interval.
 LEVEL = 0.95
+#: Number of bootstrap samples.
 _RESAMPLED = 4000
 
 
 def of_mean(values: Sequence[float] | np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Return Student's interval of the mean of independent values; at least two of them.
+    """Return Student's interval of the mean of independent values.
 
-    ``level`` is its coverage.
+    Parameters
+    ----------
+    values
+        At least two values, shape (n,).
+    level
+        Coverage.
     """
     values = np.asarray(values, dtype=float)
     half = stats.t.ppf(0.5 + level / 2, values.size - 1) * stats.sem(values)
@@ -36,8 +42,14 @@ def columns(
 ) -> dict[str, Column]:
     """Return the columns ``NAME``, ``NAME_low`` and ``NAME_high`` of a mean and its interval.
 
-    ``centre`` is added to the label of the mean, or whatever else the interval belongs to;
-    ``options`` are those of `Column`.
+    Parameters
+    ----------
+    name, label, unit
+        Name, label and unit of the quantity.
+    centre
+        Suffix of the label of ``NAME``.
+    options
+        Other fields of `Column`.
     """
     return {
         name: Column(f"{label}{centre}", unit, **options),
@@ -47,15 +59,20 @@ def columns(
 
 
 def cells(name: str, interval: Iterable[float]) -> dict[str, float]:
-    """Return the values of these columns: a mean and the ends of its interval, NaN if infinite."""
+    """Return the values of `columns`: a mean and the ends of its interval, NaN if infinite."""
     finite = (math.nan if math.isinf(value) else value for value in interval)
     return dict(zip((name, f"{name}_low", f"{name}_high"), finite))
 
 
 def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:
-    """Return the slope of the mean over runs against ``x`` on logarithmic scales, y (n, runs).
+    """Return the slope of the mean over runs on logarithmic scales.
 
-    A nan is a run that is not known; every row needs one that is.
+    Parameters
+    ----------
+    x
+        Abscissas, positive, shape (n,).
+    y
+        Ordinates, positive, shape (n, runs); NaN if missing, at least one per row is not.
     """
     return power(x, np.nanmean(np.asarray(y, dtype=float), axis=1))
 
@@ -63,9 +80,17 @@ def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:
 def of_exponent(
     x: Sequence[float] | np.ndarray, y: np.ndarray, *, paired: bool = False, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the interval of `exponent`: runs drawn again with replacement, each x by itself.
+    """Return the bootstrap interval of `exponent`.
 
-    ``paired``: the runs of one column belong together and are drawn as one.
+    Parameters
+    ----------
+    x, y
+        As for `exponent`.
+    paired
+        Resample the columns of ``y``, because the runs of a column depend on each other; by default
+        resample the runs of each row.
+    seed
+        Seed of the bootstrap samples.
     """
     y = np.asarray(y, dtype=float)
     rng = np.random.default_rng(seed)
@@ -74,8 +99,8 @@ def of_exponent(
         means = np.log(y[:, chosen].mean(axis=2)).T
     else:
         known = [row[np.isfinite(row)] for row in y]
-        again = [rng.choice(row, (_RESAMPLED, row.size)).mean(axis=1) for row in known]
-        means = np.log(np.stack(again, axis=1))
+        resampled = [rng.choice(row, (_RESAMPLED, row.size)).mean(axis=1) for row in known]
+        means = np.log(np.stack(resampled, axis=1))
     centred = np.log(np.asarray(x, dtype=float))
     centred -= centred.mean()
     slopes = means @ centred / (centred @ centred)

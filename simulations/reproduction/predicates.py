@@ -17,10 +17,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 class Verdict(StrEnum):
     """Result of a claim.
 
-    ``HOLDS``: every row that is judged, at least one, satisfies every predicate. ``FAILS``: a
+    ``HOLDS``: there are judged rows, and all of them satisfy every predicate. ``FAILS``: a
     statement without exceptions (an identity, a lemma, "for all t >= 0") has a counterexample
-    inside its hypotheses. ``FINDING``: an asymptotic or qualitative statement does not show, or not
-    fully, at the finite sizes that were tried. ``SKIPPED``: an optional extra is not installed.
+    inside its hypotheses. ``FINDING``: an asymptotic or qualitative statement does not appear, or
+    not fully, at the finite sizes of the run. ``SKIPPED``: an optional extra is not installed.
     """
 
     HOLDS = "holds"
@@ -38,12 +38,12 @@ class Column:
     label
         Heading in the report.
     unit
-        Such as ``"flow time"``; empty for a pure number. Wall times have the unit ``"s"``.
+        Unit such as ``"flow time"``; empty for a pure number. Wall times have the unit ``"s"``.
     missing
-        Shown in place of NaN, such as ``"never"``.
+        Text in place of NaN, such as ``"never"``.
     rtol, atol
         Relative and absolute change that ``patchdyn report compare`` accepts. Columns ``NAME_low``
-        and ``NAME_high`` hold a confidence interval of ``NAME`` and replace them.
+        and ``NAME_high`` are a confidence interval of ``NAME`` and replace them.
     """
 
     label: str
@@ -53,7 +53,7 @@ class Column:
     atol: float = 0.0
 
 
-#: Maps the rows of a table to one boolean per row.
+#: Function of a table that returns one boolean per row.
 Predicate = Callable[["pd.DataFrame"], "pd.Series[bool]"]
 
 
@@ -64,19 +64,18 @@ class Table:
     Parameters
     ----------
     index
-        Names of the index levels: what a row is, such as ``("problem", "seed")``; empty for a table
-        of one row.
+        Names of the index levels, such as ``("problem", "seed")``; empty for a table of one row.
     columns
-        Measured quantities by column name.
+        Mapping from column name to measured quantity.
     predicates
-        Tests of a DataFrame, one boolean per row, named in the words of the claim. A judged row
-        that does not pass is a finding. Comparisons with NaN are false, so that a missing number
-        never passes.
+        Tests of a DataFrame, one boolean per row, with names in the terms of the claim. A judged
+        row that does not pass is a finding. Comparisons with NaN are false, so that a missing
+        number never passes.
     strict
         Predicates without an asymptotic qualifier, such as an exact identity or "for all t >= 0". A
         judged row that does not pass refutes the claim.
     judged
-        Selects the rows that meet the hypotheses; by default all. The others are reported only.
+        Selects the rows that satisfy the hypotheses; by default all. Others are only reported.
     """
 
     index: tuple[str, ...]
@@ -140,12 +139,12 @@ class CheckedTable:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The judged rows."""
+        """Judged rows."""
         return self.data[self.judged]
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the judged rows."""
+        """Verdict of the judged rows."""
         passed = self.passed[self.judged]
         if not bool(passed[[*self.layout.strict]].to_numpy(bool).all()):
             return Verdict.FAILS
@@ -154,9 +153,14 @@ class CheckedTable:
         return Verdict.HOLDS if holds else Verdict.FINDING
 
     def count(self, predicate: str, /, **where: Any) -> str:
-        """Return how many judged rows satisfy a predicate, such as ``"7 of 9"``.
+        """Return the number of judged rows that satisfy a predicate, such as ``"7 of 9"``.
 
-        Keyword arguments select rows by index level.
+        Parameters
+        ----------
+        predicate
+            Name of the predicate.
+        where
+            Values of index levels that select rows.
         """
         passed = self.passed.loc[self.judged, predicate]
         for level, value in where.items():
@@ -164,7 +168,7 @@ class CheckedTable:
         return f"{passed.sum()} of {len(passed)}"
 
 
-#: The checked tables of a claim.
+#: Mapping from name to checked table of a claim.
 Tables = Mapping[str, CheckedTable]
 
 

@@ -1,4 +1,4 @@
-"""Tables of the exact identities that the derivations of a claim decide."""
+"""Table of the exact identities that the derivations of a claim decide."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 def layout(*, all_sizes: bool = True) -> Table:
     """Return the layout of the table of `decisions`.
 
-    ``all_sizes``: the claim needs identities for all sizes, in which symbols stand for them.
+    Parameters
+    ----------
+    all_sizes
+        Require identities that are proved for all sizes, with sizes as symbols.
     """
     general = {"identities for all sizes hold": lambda t: t.general_hold}
     return Table(
@@ -33,7 +36,7 @@ def layout(*, all_sizes: bool = True) -> Table:
 
 
 def decisions(proofs: Sequence[Proof]) -> pd.DataFrame:
-    """Return the row of the table: how many identities were decided, and how many of them fail."""
+    """Return a table of one row: the number of identities, and of those that fail."""
     general = [proof for proof in proofs if proof.all_sizes]
     row = {
         "identities": sum(proof.count for proof in proofs),
@@ -46,6 +49,6 @@ def decisions(proofs: Sequence[Proof]) -> pd.DataFrame:
 
 
 def share(table: CheckedTable) -> str:
-    """Return how many identities hold, such as ``"819 of 819"``."""
+    """Return the number of identities that hold, such as ``"819 of 819"``."""
     count, failed = table.data[["identities", "failed"]].iloc[0]
     return f"{count - failed} of {count}"

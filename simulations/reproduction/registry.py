@@ -27,7 +27,7 @@ def claim_ids(extra: str | None = None) -> tuple[str, ...]:
 
 
 def load(claim_id: str) -> Claim:
-    """Return the claim with this id; the solvers that it needs are imported."""
+    """Return the claim with this id, and import its solvers."""
     for theory, package in _packages():
         if claim_id in package.CLAIMS:
             module = f"{package.__name__}.{package.CLAIMS[claim_id]}"
@@ -38,7 +38,7 @@ def load(claim_id: str) -> Claim:
 
 
 def texts(claim_id: str) -> Mapping[str, Any]:
-    """Return the texts of a claim by name, and the title of its paper, from the snapshot."""
+    """Return the texts of a claim in the snapshot, and the title of its paper."""
     for theory, package in _packages():
         if claim_id in package.CLAIMS:
             stored = snapshot.read().get(claim_id, {}).get("texts", {})

@@ -1,7 +1,7 @@
-"""The report: ``report.json`` for programs, ``report.html`` for people (``templates/``).
+"""Report of a run of claims: ``report.json`` for programs, ``report.html`` for readers.
 
-The page needs no script and asks for nothing but its figures, which lie beside it, or in it where
-it is to be mailed as a single file.
+The page is rendered from ``templates/``. It has no scripts, and loads only its figures, which are
+files next to it or embedded in it.
 """
 
 from __future__ import annotations
@@ -14,27 +14,29 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from simulations.files.store import write_bytes, write_json
-from simulations.reproduction.claim import Claim
+from simulations.reproduction.claim import TEXTS, Claim
 from simulations.reproduction.folder import ReportFolder, csv_name
-from simulations.reproduction.typeset import first_sentence, short, typeset
+from simulations.reproduction.typeset import displayed, first_point, first_sentence, typeset
 
 if TYPE_CHECKING:
     import jinja2
 
-#: Rows of a claim's numbers that are seen at once; more are folded.
+#: Largest number of table rows of a claim that are not collapsed.
 _OPEN = 10
 
-_NOTES = (
-    ("This relies on", "assumptions"),
+#: Label and name of each text below the settings of a claim.
+_REMARKS = (
+    ("Assumptions", "assumptions"),
     ("With --quick", "quick_note"),
     ("With --thorough", "thorough_note"),
 )
 
+#: Meaning of each verdict, and of claims without one.
 MEANING = {
     "holds": "the measured numbers support the statement within the tolerance",
     "fails": "a counterexample inside the hypotheses, or a number beyond its error, contradicts it",
-    "finding": "an asymptotic or qualitative statement does not show, or not fully, at these sizes",
-    "skipped": "what the claim needs is not installed",
+    "finding": "an asymptotic or qualitative statement does not appear, or only in part, here",
+    "skipped": "an optional package that the claim needs is not installed",
     "error": "the claim could not be run",
     "missing": "the claim has not been run",
 }
@@ -43,11 +45,19 @@ MEANING = {
 def write_report(
     folder: ReportFolder, claims: Mapping[str, Claim], *, single_file: bool = False
 ) -> None:
-    """Write both reports from the records of a folder.
+    """Write ``report.json`` and ``report.html`` from the records of a folder.
 
-    ``report.json`` is the list of claims that were run, in order; those that could not be run or
-    are missing stand in ``report.html`` and in ``patchdyn.json``. ``claims`` describes claims that
-    have no record. With ``single_file`` the page holds its figures.
+    ``report.json`` is the list of the records of finished claims, in order. The page also lists
+    claims that could not be run or are missing.
+
+    Parameters
+    ----------
+    folder
+        Folder of the report.
+    claims
+        Mapping from id to claim, for the texts of claims without a record.
+    single_file
+        Embed the figures in the page.
     """
     records = folder.records()
     done = [record for record in records.values() if "error" not in record]
@@ -63,11 +73,19 @@ def render_page(
     *,
     single_file: bool = False,
 ) -> str:
-    """Return the page: what was found first, then each claim, then provenance."""
-    entries = [records.get(claim) or _absent(claim, claims.get(claim)) for claim in folder.claims]
+    """Return the page: first the results, then each claim, then provenance.
+
+    Parameters
+    ----------
+    folder, claims, single_file
+        As for `write_report`.
+    records
+        Mapping from claim to record.
+    """
+    entries = [records.get(claim) or _missing(claim, claims.get(claim)) for claim in folder.claims]
     papers = [(paper, list(chapter)) for paper, chapter in groupby(entries, key=_paper)]
     return _template().render(
-        source=_in_page(folder, entries) if single_file else _beside(entries),
+        source=_image_sources(folder, entries, embed=single_file),
         version=folder.stamp.get("patchdyn", ""),
         notes=_notes(entries, folder.stamp),
         papers=papers,
@@ -82,7 +100,7 @@ def _paper(entry: Mapping[str, Any]) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    """Return the page to be filled: every value is escaped, a name that is missing an error."""
+    """Return the template of the page; values are escaped, and undefined names raise."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -93,42 +111,36 @@ def _template() -> jinja2.Template:
     )
     environment.filters |= {
         "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
-        "typeset": typeset, "alt": _alt, "short": short,
+        "typeset": typeset, "displayed": displayed, "alt": _alt, "first_point": first_point,
     }  # fmt: skip
-    environment.globals |= {"meaning": MEANING, "trust": _NOTES, "open": _OPEN}
+    environment.globals |= {"meaning": MEANING, "remarks": _REMARKS, "open": _OPEN}
     environment.globals |= {"csv_name": csv_name, "zip": zip}
     return environment.get_template("report.html")
 
 
-def _names(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [figure["name"] for entry in entries for figure in entry.get("figures", ())]
-
-
-def _beside(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return where a page finds its figures: relative to itself."""
-    return {name: f"figures/{name}.png" for name in _names(entries)}
-
-
-def _in_page(folder: ReportFolder, entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the figures themselves."""
+def _image_sources(
+    folder: ReportFolder, entries: Iterable[Mapping[str, Any]], *, embed: bool
+) -> dict[str, str]:
+    """Return a mapping from figure to the address of its image, relative to the page."""
+    names = [figure["name"] for entry in entries for figure in entry.get("figures", ())]
+    if not embed:
+        return {name: f"figures/{name}.png" for name in names}
+    images = {name: folder.bytes_of(folder.image_path(name)) for name in names}
     return {
-        name: "data:image/png;base64,"
-        + base64.b64encode(folder.bytes_of(folder.image_path(name))).decode("ascii")
-        for name in _names(entries)
+        name: f"data:image/png;base64,{base64.b64encode(image).decode('ascii')}"
+        for name, image in images.items()
     }
 
 
 def _alt(figure: Mapping[str, Any]) -> str:
-    """Return what a figure shows, for those who do not see it."""
+    """Return the alternative text of a figure."""
     return f"{figure['title']}. {first_sentence(figure['caption'])}"
 
 
-def _absent(claim: str, known: Claim | None) -> dict[str, Any]:
+def _missing(claim: str, known: Claim | None) -> dict[str, Any]:
     """Return an entry for a claim without a record."""
-    words = ("place", "statement", "method", "criterion", "amended")
-    entry: dict[str, Any] = {"claim": claim, "missing": True}
-    entry |= {word: getattr(known, word, "") for word in words}
-    return entry | {"paper": known.paper.name if known is not None and known.paper else ""}
+    texts = known.texts() if known is not None else {}
+    return {**dict.fromkeys((*TEXTS, "paper"), ""), **texts, "claim": claim, "missing": True}
 
 
 def _verdict(entry: Mapping[str, Any]) -> str:
@@ -138,42 +150,42 @@ def _verdict(entry: Mapping[str, Any]) -> str:
 
 
 def _notes(entries: Iterable[Mapping[str, Any]], stamp: Mapping[str, str]) -> list[str]:
+    """Return the sentences below the counts: claims without result, mode and seed."""
     notes = []
-    lists = {kind: [e["claim"] for e in entries if _verdict(e) == kind] for kind in MEANING}
-    if lists["missing"]:
-        notes.append(f"Not run yet: {', '.join(lists['missing'])}. The same command resumes.")
-    if lists["skipped"]:
-        notes.append(f"Skipped: {', '.join(lists['skipped'])}. Each says what it needs.")
-    if lists["error"]:
-        notes.append(f"Could not be run: {', '.join(lists['error'])}.")
+    claims: dict[str, list[str]] = {}
+    for entry in entries:
+        claims.setdefault(_verdict(entry), []).append(entry["claim"])
+    for verdict, sentence in (
+        ("missing", "Not run yet: {}. The same command resumes."),
+        ("skipped", "Skipped: {}. Their results name the missing packages."),
+        ("error", "Could not be run: {}."),
+    ):
+        if verdict in claims:
+            notes.append(sentence.format(", ".join(claims[verdict])))
     if stamp.get("mode") == "quick":
         notes.append("Quick run: smaller problems and shorter horizons than the full run.")
     if stamp.get("seed", "0") != "0":
-        notes.append(f"Everything that is sampled uses seed {stamp['seed']} instead of 0.")
+        notes.append(f"All random numbers use seed {stamp['seed']} instead of 0.")
     return notes
 
 
 def _settings(entry: Mapping[str, Any]) -> dict[str, Any]:
-    tolerance = "none: the verdict is qualitative"
-    if entry["tolerance"] is not None:
-        tolerance = entry["tolerance"]
-    return {
-        **entry["parameters"],
-        "tolerance": tolerance,
-        "seed": entry["seed"],
-        "seconds": entry["seconds"],
-    }
+    """Return the settings of a claim as label and value."""
+    tolerance = entry["tolerance"]
+    shown = "none: the verdict is qualitative" if tolerance is None else tolerance
+    run = {name: entry[name] for name in ("seed", "seconds")}
+    return {**entry["parameters"], "tolerance": shown, **run}
 
 
 def rerun(entry: Mapping[str, Any]) -> str:
-    """Return the command that runs one claim again in a folder of its own."""
+    """Return the command that runs a claim again, in another folder."""
     flags = " --quick" if entry.get("quick") else " --thorough" if entry.get("thorough") else ""
     flags += f" --seed {entry['seed']}" if entry.get("seed") else ""
     return f"patchdyn reproduce{flags} --only {entry['claim']} --out report-{entry['claim']}"
 
 
 def show(value: Any) -> str:
-    """Return a value as a person would write it; a number that does not exist is a dash."""
+    """Return a value as short text; a missing number is a dash."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -192,6 +204,7 @@ def show(value: Any) -> str:
 
 
 def _provenance(entries: Iterable[Mapping[str, Any]], stamp: Mapping[str, str]) -> dict[str, Any]:
+    """Return versions, commit and dates as label and value."""
     dates = sorted(entry["date"] for entry in entries if "date" in entry)
     span = " to ".join(dict.fromkeys(dates[:1] + dates[-1:])) or "nothing measured yet"
     names = {"patchdyn": "version", "code": "hash of the source"}

@@ -1,21 +1,26 @@
-"""The committed snapshot of results: texts, verdicts and numbers of every claim.
+"""Committed snapshot of the results: texts, verdicts and numbers of every claim.
 
 ``snapshot.json`` maps the id of a claim to
 
 ``texts``
-    what the claim states and how it is tested, for lists that import no solver;
+    statement and method of the claim, for lists that import no solver;
 ``full``
     verdict, finding and counts of the predicates in the full run;
 ``quick``
     the same in the quick run, and its tables: continuous integration compares a fresh run.
 
-``python -m simulations.reproduction.snapshot [REPORT ...]`` writes it, with the texts of the
-modules of the claims and the results of the given folders of reports; others stay as they are.
+Pages of the repository have parts that are generated from it, between ``<!-- NAME: generated -->``
+and ``<!-- end -->``.
+
+``python -m simulations.reproduction.snapshot [REPORT ...]`` writes the snapshot: the texts of the
+claims, and the results in the given folders. Other results are preserved.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -24,6 +29,17 @@ from typing import Any
 
 from simulations.reproduction.claim import TEXTS, Claim
 
+#: Pages with generated parts, relative to the repository.
+PAGES = ("README.md", "notebooks/book/claims.md")
+
+_PART = re.compile(r"(<!-- (\w+): generated -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+#: Singular and plural of each verdict in a sentence.
+_VERBS = {
+    "holds": ("holds", "hold"),
+    "fails": ("fails", "fail"),
+    "finding": ("is a finding", "are findings"),
+}
+_COLUMN = ("name", "unit", "rtol", "atol")
 Record = Mapping[str, Any]
 
 
@@ -41,22 +57,16 @@ def read() -> dict[str, dict[str, Any]]:
 
 def records(mode: str) -> dict[str, dict[str, Any]]:
     """Return the results of a mode, ``"quick"`` or ``"full"``, in the form of report.json."""
-    found = {claim: entry[mode] for claim, entry in read().items() if mode in entry}
-    return {
-        claim: entry | ({"measured": list(_measured(entry["tables"]))} if "tables" in entry else {})
-        for claim, entry in found.items()
-    }
+    results = {claim: dict(entry[mode]) for claim, entry in read().items() if mode in entry}
+    for result in results.values():
+        if "tables" in result:
+            result["tables"] = [_expanded(table) for table in result["tables"]]
+    return results
 
 
-def _measured(tables: Iterable[Record]) -> Iterable[dict[str, Any]]:
-    for table in tables:
-        for number, (name, unit, rtol, atol) in enumerate(table["columns"]):
-            for *at, values in table["rows"]:
-                place = dict(zip(table["index"], at[0]))
-                yield {
-                    "name": name, "label": name, "at": place, "value": values[number],
-                    "unit": unit, "rtol": rtol, "atol": atol,
-                }  # fmt: skip
+def texts_of(claim: Claim) -> dict[str, str]:
+    """Return the texts of a claim that the snapshot stores: those that are not empty."""
+    return {name: text for name, text in claim.texts().items() if text and name in TEXTS}
 
 
 def merged(snapshot: Mapping[str, Any], records: Iterable[Record]) -> dict[str, Any]:
@@ -69,15 +79,6 @@ def merged(snapshot: Mapping[str, Any], records: Iterable[Record]) -> dict[str, 
     return entries
 
 
-def texts_of(claim: Claim) -> dict[str, str]:
-    """Return what the snapshot stores of a claim's texts: those that are not empty."""
-    return {name: text for name, text in claim.texts().items() if text and name in TEXTS}
-
-
-def _results(entry: Record) -> dict[str, Any]:
-    return {mode: entry[mode] for mode in ("full", "quick") if mode in entry}
-
-
 def _result(record: Record) -> dict[str, Any]:
     result = {"verdict": record["verdict"], "finding": record["finding"]}
     if "predicates" not in record:
@@ -87,20 +88,30 @@ def _result(record: Record) -> dict[str, Any]:
         for test in record["predicates"]
     ]
     result |= {"headline": record["headline"], "predicates": counts}
-    return result | ({"tables": list(_tables(record))} if record["quick"] else {})
+    return result | ({"tables": list(map(_compact, record["tables"]))} if record["quick"] else {})
 
 
-def _tables(record: Record) -> Iterable[dict[str, Any]]:
-    for table in record["tables"]:
-        yield {
-            "name": table["name"],
-            "index": table["index"],
-            "columns": [
-                [column[key] for key in ("name", "unit", "rtol", "atol")]
-                for column in table["columns"]
-            ],
-            "rows": [[[*row["at"].values()], row["values"]] for row in table["rows"]],
-        }
+def _compact(table: Record) -> dict[str, Any]:
+    """Return a table of a report with lists in place of mappings."""
+    return {
+        "name": table["name"],
+        "index": table["index"],
+        "columns": [[column[key] for key in _COLUMN] for column in table["columns"]],
+        "rows": [[[*row["at"].values()], row["values"]] for row in table["rows"]],
+    }
+
+
+def _expanded(table: Record) -> dict[str, Any]:
+    """Return a table in the form of a report, the inverse of `_compact`."""
+    columns = [dict(zip(_COLUMN, column)) for column in table["columns"]]
+    return {
+        **table,
+        "columns": [{"label": column["name"], **column} for column in columns],
+        "rows": [
+            {"at": dict(zip(table["index"], index)), "values": values}
+            for index, values in table["rows"]
+        ],
+    }
 
 
 def as_text(snapshot: Mapping[str, Any]) -> str:
@@ -117,12 +128,48 @@ def as_text(snapshot: Mapping[str, Any]) -> str:
     return "{" + ",\n".join(entries) + "}\n"
 
 
-def main() -> None:
-    """Merge the results of reports into the snapshot."""
-    import argparse
+def claims_table(snapshot: Mapping[str, Any]) -> str:
+    """Return a Markdown table of the claims: place, statement, finding and verdict."""
+    from simulations.reproduction.registry import claim_ids
 
-    from simulations.reproduction import pages
-    from simulations.reproduction.registry import claim_ids, load
+    head = "| claim | place | statement of the paper | result | verdict |"
+    rows = (_markdown_row(claim, snapshot.get(claim, {}).get("full", {})) for claim in claim_ids())
+    return "\n".join([head, "| --- | --- | --- | --- | --- |", *rows, ""])
+
+
+def _markdown_row(claim: str, result: Record) -> str:
+    from simulations.reproduction.registry import texts
+    from simulations.reproduction.typeset import first_point
+
+    text = texts(claim)
+    changed = " (changed after a run)" if "amended" in text else ""
+    statement = first_point(text.get("statement", "")) + changed
+    cells = (text.get("place", ""), statement, result.get("finding", ""))
+    escaped = " | ".join(re.sub(r"([|<*_])", r"\\\1", cell) for cell in cells)
+    return f"| `{claim}` | {escaped} | {result.get('verdict', '')} |"
+
+
+def counts(snapshot: Mapping[str, Any]) -> str:
+    """Return the number of claims by verdict in the full run, as a sentence."""
+    number = Counter(entry["full"]["verdict"] for entry in snapshot.values() if "full" in entry)
+    holds, fails, findings = (
+        f"{number[verdict]} {singular if number[verdict] == 1 else plural}"
+        for verdict, (singular, plural) in _VERBS.items()
+    )
+    return (
+        f"Of the {number.total()} claims, those on real images included, {holds}, {fails} and "
+        f"{findings}.\n"
+    )
+
+
+def page_with_parts(page: str, snapshot: Mapping[str, Any]) -> str:
+    """Return a page whose generated parts agree with a snapshot."""
+    parts = {"claims": claims_table, "counts": counts}
+    return _PART.sub(lambda part: part[1] + parts[part[2]](snapshot) + part[4], page)
+
+
+def _arguments() -> Any:
+    import argparse
 
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
@@ -132,18 +179,28 @@ def main() -> None:
         help="repository whose pages are brought up to date",
     )
     parser.add_argument("reports", nargs="*", type=Path, help="folders of full and quick reports")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Merge the results of reports into the snapshot."""
+    from simulations.reproduction.registry import claim_ids, load
+
+    args = _arguments()
     snapshot = read() if path().exists() else {}
-    args = parser.parse_args()
     for report in args.reports:
         snapshot = merged(snapshot, json.loads((report / "report.json").read_text("utf-8")))
-    ordered = {
-        claim: {"texts": texts_of(load(claim)), **_results(snapshot.get(claim, {}))}
-        for claim in claim_ids()
-    }
+    ordered: dict[str, Any] = {}
+    for claim in claim_ids():
+        entry = snapshot.get(claim, {})
+        results = {mode: entry[mode] for mode in ("full", "quick") if mode in entry}
+        ordered[claim] = {"texts": texts_of(load(claim)), **results}
     path().write_text(as_text(ordered), "utf-8")
     if args.pages:
         read.cache_clear()
-        pages.write(args.pages, ordered)
+        for name in PAGES:
+            page = args.pages / name
+            page.write_text(page_with_parts(page.read_text("utf-8"), ordered), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What people read of a claim: sentences with their formulas as MathML, short ones first.
+"""Sentences of a claim as HTML, with their formulas as MathML.
 
-MathML is drawn by browsers without scripts or fonts of the page's own. Formulas are taken out of
-plain sentences by `symbolic.core.prose`, and turned from LaTeX into MathML.
+Browsers draw MathML without scripts and fonts of the page. `symbolic.core.prose` extracts the
+formulas of a sentence as LaTeX.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from symbolic.core.prose import Piece, pieces
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-#: A long formula may be broken before these, as far as brackets let it.
+#: A long formula may be broken before these operators, outside brackets.
 _BREAK = re.compile(r" (?=(?:=|\\le|\\ge|\\ll|\\gg|\\to|\+|-) )")
+#: Number of characters from which a formula is long.
 _LONG = 30
+#: A word that latex2mathml writes letter by letter.
 _UPRIGHT = re.compile(r'(?:<mi mathvariant="normal">\w</mi>){2,}')
-#: What the library leaves to be said in fewer words, or as operators.
+#: Bars, slashes and angle brackets that must not stretch.
 _SMALLER = (
     (
         re.compile(r"<mo[^>]*>(&#x0007C;|&#x0002F;)</mo>"),
@@ -33,71 +35,81 @@ _AFTER = re.compile(r"^[)\].,;:%?!]+")
 
 
 def points(text: str) -> list[str]:
-    """Return a text point by point: its sentences, or the clauses of the only one.
+    """Return the sentences of a text, or the clauses of its only sentence.
 
-    Nothing is cut inside brackets.
+    Text in brackets is not divided.
     """
-    sentences = _cut(text, ".!?")
-    found = sentences if len(sentences) > 1 else _cut(text, ";")
-    return [f"{_begun(one).rstrip(';.')}." for one in found]
+    sentences = _divided(text, ".!?")
+    parts = sentences if len(sentences) > 1 else _divided(text, ";")
+    return [f"{_capitalized(part).rstrip(';.')}." for part in parts]
 
 
-def _begun(text: str) -> str:
-    """Return a text with its first letter as at a beginning: gamma stays gamma."""
+def first_point(text: str) -> str:
+    """Return the first of the `points` of a text, "" if it is empty."""
+    return next(iter(points(text)), "")
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text, "" if it is empty."""
+    return next(iter(_divided(text, ".!?")), "")
+
+
+def _capitalized(text: str) -> str:
+    """Return a text with a capital first letter, unless it starts with a formula."""
     return text[0].upper() + text[1:] if pieces(text)[0].category == "words" else text
 
 
-def _cut(text: str, marks: str) -> list[str]:
-    """Return a text cut after these marks: a full stop only before a capital."""
+def _divided(text: str, marks: str) -> list[str]:
+    """Return the parts of a text that end with ``marks``; a full stop only before a capital."""
     parts, depth = [""], 0
     for word in re.split(r"(?<=\s)(?=\S)", text.strip()):
-        ends = parts[-1].rstrip()[-1:]
-        if depth == 0 and ends and ends in marks and (ends == ";" or word[0].isupper()):
+        last = parts[-1].rstrip()[-1:]
+        if depth == 0 and last and last in marks and (last == ";" or word[0].isupper()):
             parts.append("")
         parts[-1] += word
         depth = max(0, depth + sum(map(word.count, "([")) - sum(map(word.count, ")]")))
     return [part.strip() for part in parts if part.strip(" ;.")]
 
 
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a text."""
-    return next(iter(_cut(text, ".!?")), "")
-
-
-def short(text: str) -> str:
-    """Return the finding of a text that was not written as one: the first thing that it says."""
-    return next(iter(points(text)), "")
-
-
 @cache
 def typeset(text: str) -> Markup:
-    """Return a sentence as HTML, its formulas as MathML; everything else is escaped.
+    """Return a sentence as HTML: formulas are MathML, everything else is escaped.
 
-    What stands at a formula, brackets and commas, stays on its line.
+    Brackets and punctuation next to a formula stay on its line.
     """
     from markupsafe import Markup, escape
 
     tags = {"code": "code", "emphasis": "em"}
-    found, rest = Markup(), pieces(text)
-    for number, (category, source, shown) in enumerate(rest):
-        before = rest[number - 1] if number else None
-        after = rest[number + 1] if number + 1 < len(rest) else None
+    html, parts = Markup(), pieces(text)
+    for number, (category, source, shown) in enumerate(parts):
+        before = parts[number - 1] if number else None
+        after = parts[number + 1] if number + 1 < len(parts) else None
         if category == "math":
-            opening = _edge(_BEFORE, before)
-            found += _formula(shown, source, opening, _edge(_AFTER, after))
+            html += _formula(shown, source, _edge(_BEFORE, before), _edge(_AFTER, after))
         elif category == "words":
             if before is not None and before.category == "math":
                 source = _AFTER.sub("", source)
             if after is not None and after.category == "math":
                 source = _BEFORE.sub("", source)
-            found += escape(source)
+            html += escape(source)
         else:
-            found += Markup("<{0}>{1}</{0}>").format(tags[category], shown)
-    return found
+            html += Markup("<{0}>{1}</{0}>").format(tags[category], shown)
+    return html
+
+
+def displayed(latex: str) -> Markup:
+    """Return a formula on a line of its own as MathML; as LaTeX if it cannot be converted."""
+    from markupsafe import Markup
+
+    try:
+        formula = _mathml(latex, continues=False)
+    except Exception:  # any error of the library: the page is written nevertheless
+        return Markup("<pre>{}</pre>").format(latex)
+    return Markup(str(formula).replace("<math", '<math display="block"', 1))
 
 
 def _edge(pattern: re.Pattern[str], piece: Piece | None) -> str:
-    """Return the part of neighbouring words that stands at a formula."""
+    """Return the brackets or punctuation of neighbouring words next to a formula."""
     if piece is None or piece.category != "words":
         return ""
     match = pattern.search(piece.source)
@@ -105,12 +117,12 @@ def _edge(pattern: re.Pattern[str], piece: Piece | None) -> str:
 
 
 def _formula(latex: str, source: str, opening: str, closing: str) -> Markup:
-    """Return a formula in MathML; as it was typed where its LaTeX cannot be read."""
+    """Return a formula in MathML, or its source if its LaTeX cannot be converted."""
     from markupsafe import Markup, escape
 
     try:
-        parts = [_mathml(part, goes_on=number > 0) for number, part in enumerate(_parts(latex))]
-    except Exception:  # whatever the library makes of it, the page is written
+        parts = [_mathml(part, continues=number > 0) for number, part in enumerate(_parts(latex))]
+    except Exception:  # latex2mathml raises many types; the page must still be written
         return escape(opening + source + closing)
     if opening:
         parts[0] = Markup('<span class="line">{}{}</span>').format(opening, parts[0])
@@ -120,31 +132,31 @@ def _formula(latex: str, source: str, opening: str, closing: str) -> Markup:
 
 
 def _parts(latex: str) -> list[str]:
-    """Return a long formula in parts between which a line may end."""
+    """Return a long formula in parts between which a line may be broken."""
     if len(latex) < _LONG:
         return [latex]
     parts, start = [], 0
-    for place in _BREAK.finditer(latex):
-        head = latex[: place.start()]
-        if place.start() > start and all(
+    for operator in _BREAK.finditer(latex):
+        head = latex[: operator.start()]
+        if operator.start() > start and all(
             head.count(left) == head.count(right)
             for left, right in ("()", "[]", "{}", (r"\lvert", r"\rvert"))
         ):
-            parts.append(latex[start : place.start()])
-            start = place.end()
+            parts.append(latex[start : operator.start()])
+            start = operator.end()
     return [*parts, latex[start:]]
 
 
 @cache
-def _mathml(latex: str, goes_on: bool) -> Markup:
-    """Return a formula, or the part of one that goes on after an operator, in MathML."""
+def _mathml(latex: str, continues: bool) -> Markup:
+    """Return a formula in MathML; ``continues``: it starts with an operator of a longer one."""
     from latex2mathml.converter import convert
     from markupsafe import Markup, escape
 
-    found = re.sub(r' (xmlns|display)="[^"]*"', "", convert(latex))
-    found = _UPRIGHT.sub(lambda word: f"<mi>{re.sub('<[^>]+>', '', word[0])}</mi>", found)
-    if goes_on:
-        found = found.replace("<mo>", "<mo form=infix>", 1)
+    html = re.sub(r' (xmlns|display)="[^"]*"', "", convert(latex))
+    html = _UPRIGHT.sub(lambda word: f"<mi>{re.sub('<[^>]+>', '', word[0])}</mi>", html)
+    if continues:
+        html = html.replace("<mo>", "<mo form=infix>", 1)
     for pattern, replacement in _SMALLER:
-        found = pattern.sub(replacement, found)
-    return Markup(_ENTITY.sub(lambda one: escape(chr(int(one[1], 16))), found))
+        html = pattern.sub(replacement, html)
+    return Markup(_ENTITY.sub(lambda entity: escape(chr(int(entity[1], 16))), html))

@@ -24,7 +24,7 @@ from dynamics.theory import functions
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated.full import FullModel
-from simulations.stated.law import law
+from simulations.stated.law import initial_values, law
 from simulations.stated.sizes import few_least
 from symbolic.theory import Theory, TheoryError
 from symbolic.theory.source import source
@@ -145,7 +145,7 @@ def agreement(theory: Theory) -> Check:
         values, full, data = small(theory, most=MOST_EVALUATED, every=False)
     function, constants = mean_function(text, theory.name), list(values.values())
     evaluate = finite(lambda state: mean(function, data, state, constants), values)
-    start = np.array([full.numbers.real(order.start) for order in theory.orders])
+    start = np.array(list(initial_values(theory, values).values()))
     noise = np.random.default_rng(0).normal(size=len(start))
     states = [start + spread * noise for spread in (0.4, 0.1, 0.02, 0.0)] + [1.0 + 0.1 * noise]
     failure: ParameterError | None = None

@@ -11,6 +11,7 @@ from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import manifold
 from simulations.stated.check import AGREES, Check, compared, finite, small
 from simulations.stated.digits import Digits
+from simulations.stated.law import initial_values
 from symbolic.theory import Theory
 from symbolic.theory.source import source
 
@@ -84,7 +85,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     derived = process_time() - before
     values, full, data = small(theory, given)
     function, constants = mean_function(text, theory.name), list(values.values())
-    start = np.array([full.numbers.real(order.start) for order in theory.orders])
+    start = np.array(list(initial_values(theory, values).values()))
     count = len(start)
     rng = np.random.default_rng(0)
     states = start + _SPREAD * rng.normal(size=(count * (count + 1) // 2 + count + 5, count))

@@ -75,6 +75,27 @@ class Balls(Numbers):
         return arb(number)
 
 
+def initial_values(theory: Theory, values: Mapping[str, float], seed: int = 0) -> dict[str, float]:
+    """Return the initial values of the order parameters.
+
+    Parameters
+    ----------
+    theory, values
+        The theory, with sizes and constants as returned by ``theory.checked``.
+    seed
+        Seed of random starts, at least 0. The standard normal number of an order parameter depends
+        on the seed and on its position among the order parameters only.
+    """
+    numbers, start = Numbers(values), {}
+    for position, order in enumerate(theory.orders):
+        if order.scale is None:
+            start[order.name] = numbers.real(order.start)
+            continue
+        stream = np.random.SeedSequence(seed, spawn_key=(position,))
+        start[order.name] = numbers.real(order.scale) * np.random.default_rng(stream).normal()
+    return start
+
+
 def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None) -> Law:
     """Return the distribution of the data, for the sets whose elements can differ.
 

@@ -31,6 +31,10 @@ FUNCTIONS: Mapping[str, Callable[[Interval], Interval]] = {
     "tanh": lambda x: x.map(np.tanh),
     "sigmoid": lambda x: x.map(lambda end: 1.0 / (1.0 + np.exp(-end))),
     "softplus": lambda x: x.map(lambda end: np.logaddexp(0.0, end)),
+    "modulus": lambda x: Interval(np.maximum(np.maximum(x.low, -x.high), 0.0), x.largest),
+    "relu": lambda x: Interval(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0)),
+    "sign": lambda x: Interval(-1.0, 1.0),
+    "step": lambda x: UNIT,
 }
 
 
@@ -91,6 +95,8 @@ class _Reading:
             return reduce(operator.add, parts)
         if x.op == "multiply":
             return reduce(operator.mul, parts)
+        if x.op == "logsumexp":
+            return parts[0] + self._hull([x.arguments[0].axes[x.detail].count]).log()
         if x.op == "power":
             exponent = self._balls.real(x.detail)
             return parts[0] ** _point(float(exponent)) if exponent.is_exact() else EVERYTHING

@@ -1,22 +1,22 @@
-"""Claims of a theory file for the report: its reduction and its conjectures."""
+"""Claims of a theory file for the report: its reduction, and the claims that it states."""
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import xarray
 
-from simulations.falsify import falsify
+from dynamics import Trajectory
+from simulations.case import Case
 from simulations.figures import report_figure, single_run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.stated.conjectures import conjectures_of
 from simulations.stated.findings import AGREES, examine
+from simulations.stated.formulas import first_times
 from simulations.stated.system import UserTheorySystem
 from simulations.system import System
-
-#: Seconds of the search for a counterexample.
-BUDGET, QUICK_BUDGET = 30.0, 10.0
 
 
 def claims_of(theory: System) -> tuple[Claim, ...]:
@@ -30,7 +30,7 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
         statement="Descent keeps the orbits of the symmetry group equal, for all sizes.",
         method="Loss and gradient of the derived reduction against the full model, small sizes.",
         criterion=f"Exact: rounding alone is allowed, {AGREES:g} of the largest gradient entry.",
-        tables={"reduction": REDUCTION},
+        tables={"reduction": REDUCTION, **_own_tables(theory)},
         measure=partial(_reduction, theory),
         headline=_sizes,
         finding=(
@@ -41,24 +41,7 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
         assumptions="the dense reading of the same file",
         paper=paper,
     )
-    conjectures = (
-        Claim(
-            id=f"{name}-conjecture-{number}",
-            place="claims of the file",
-            statement=text,
-            method="A search for a problem whose flow violates it.",
-            criterion="It fails where a violation exceeds its numerical error; else nothing speaks "
-            "against it, which proves nothing.",
-            tables={"search": SEARCH},
-            measure=partial(_conjecture, theory, text),
-            headline=_searched,
-            finding="{tried} problems tried: {result}.",
-            quick_note=f"{QUICK_BUDGET:g} seconds instead of {BUDGET:g}",
-            paper=paper,
-        )
-        for number, text in enumerate(theory.theory.claims, start=1)
-    )
-    return reduction, *conjectures
+    return reduction, *conjectures_of(theory, paper)
 
 
 REDUCTION = Table(
@@ -76,29 +59,31 @@ REDUCTION = Table(
         "each orbit has one value": lambda t: t.agrees,
     },
 )
-SEARCH = Table(
-    index=(),
+OBSERVABLES = Table(
+    index=("observable",),
     columns={
-        "tried": Column("problems tried"),
-        "violation": Column("violation", missing="none found"),
-        "error": Column("numerical error of the violation"),
+        "formula": Column("formula"),
+        "start": Column("at the start", missing="undefined"),
+        "end": Column("at the end", missing="undefined"),
     },
-    strict={"no violation exceeds its numerical error": lambda t: t.violation.isna()},
-    predicates={"a problem was tried": lambda t: t.tried > 0},
 )
+EVENTS = Table(
+    index=("event",),
+    columns={
+        "formula": Column("formula"),
+        "time": Column("first time", "flow time", missing="not within the run", rtol=1e-5),
+    },
+)
+
+
+def _own_tables(theory: UserTheorySystem) -> dict[str, Table]:
+    """Return the tables of the observables and events that a file defines."""
+    tables = {"observables": OBSERVABLES, "events": EVENTS}
+    return {name: table for name, table in tables.items() if getattr(theory.theory, name)}
 
 
 def _sizes(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return dict(tables["reduction"].data.iloc[0])
-
-
-def _searched(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    row = tables["search"].data.iloc[0]
-    violated = row.violation == row.violation
-    return {
-        "tried": row.tried,
-        "result": f"violated by {row.violation:.3g}" if violated else "none violates it",
-    }
 
 
 def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
@@ -111,16 +96,36 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
         "growth": findings.manifold.growth,
         "conserved": "; ".join(findings.conserved) or "nothing linear or quadratic",
     }
-    settings = dict(findings.check.at)
-    return Measurement({"reduction": REDUCTION.frame([row])}, settings, (_one_run(theory),))
-
-
-def _one_run(theory: UserTheorySystem) -> Figure:
     case = theory.build({})
-    run = theory.solve(case)
+    population = theory.population(case)
+    run = theory.solve(case, population=population)
+    columns = theory.observe(case, run)
+    times = first_times(theory.theory, theory.describe(case), run, population)
+    rows: dict[str, list[dict[str, Any]]] = {
+        "observables": [
+            {"observable": x, "formula": text, "start": columns[x][0], "end": columns[x][-1]}
+            for x, text in theory.theory.observables.items()
+        ],
+        "events": [
+            {"event": x, "formula": text, "time": times[x]}
+            for x, text in theory.theory.events.items()
+        ],
+    }
+    tables = {name: table.frame(rows[name]) for name, table in _own_tables(theory).items()}
+    tables["reduction"] = REDUCTION.frame([row])
+    figure = _figure(theory, case, run, columns)
+    return Measurement(tables, dict(findings.check.at), (figure,), theory.equations)
+
+
+def _figure(
+    theory: UserTheorySystem, case: Case, run: Trajectory, columns: Mapping[str, np.ndarray]
+) -> Figure:
+    """Return the figure of one run: order parameters, observables of the file and risk."""
+    own = list(theory.theory.observables)
+    states = np.array([*run.states.T, *(columns[name] for name in own)])
     data = xarray.Dataset(
-        {"state": (("parameter", "time"), run.states.T), "loss": ("time", run.loss)},
-        coords={"parameter": list(run.order_parameters), "time": run.time},
+        {"state": (("parameter", "time"), states), "loss": ("time", run.loss)},
+        coords={"parameter": [*run.order_parameters, *own], "time": run.time},
     )
     at = ", ".join(f"{name} = {x:g}" for name, x in case.problem.values.items())
     return report_figure(
@@ -128,21 +133,3 @@ def _one_run(theory: UserTheorySystem) -> Figure:
         f"Order parameters and population risk against flow time at {at}.",
         single_run.draw, data, (7.0, 6.0),
     )  # fmt: skip
-
-
-def _conjecture(theory: UserTheorySystem, text: str, context: Context) -> Measurement:
-    budget = QUICK_BUDGET if context.quick else BUDGET
-    report = falsify(
-        text,
-        system=theory,
-        budget=budget,
-        seed=context.seed,
-        horizon=theory.horizon,
-        progress=lambda fraction, _: context.progress(min(fraction, 1.0)),
-    )
-    settings: dict[str, Any] = {"budget": budget}
-    row = {"tried": report.tried, "violation": math.nan, "error": math.nan}
-    if (trial := report.counterexample) is not None:
-        row |= {"violation": float(trial.violation), "error": float(trial.bound)}
-        settings |= {"problem": dict(trial.case.problem.values), "rerun": report.command}
-    return Measurement({"search": SEARCH.frame([row])}, settings)

@@ -7,20 +7,21 @@ from typing import Any
 
 from flint import ctx
 
+from dynamics.core.checks import integer
 from dynamics.core.errors import ParameterError
-from dynamics.theory.bounded import bounded
 from dynamics.theory.data import Law, orbits, relative_errors
-from dynamics.theory.kernel import compiled
-from dynamics.theory.risk import TheoryProblem, TheoryRisk
+from dynamics.theory.risk import Kernels, TheoryProblem, TheoryRisk
 from dynamics.theory.truncated import truncated
 from simulations.stated.check import require_agreement
-from simulations.stated.law import Balls, Numbers, law
+from simulations.stated.law import Balls, initial_values, law
 from simulations.stated.ranges import bounds
 from symbolic.theory import Theory
 from symbolic.theory.source import source
 
 #: Precision of balls around probabilities, in bits.
 _BITS = 128
+#: Largest seed of a random start.
+LARGEST_SEED = 2**53
 
 
 def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk:
@@ -35,7 +36,7 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk
         error in risk and gradient has a certified bound (``left_out``), infinite if the loss of a
         datum has none.
     values
-        Sizes and constants.
+        Sizes and constants; for a theory with a random start, also ``seed`` (default 0).
 
     Raises
     ------
@@ -44,30 +45,27 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk
     ParameterError
         If there are too many data orbits.
     """
-    checked = theory.checked(values)
-    return risk_of(theory, problem(theory, checked), remainder)
+    seed = values.pop("seed", 0) if theory.is_random else 0
+    return risk_of(theory, problem(theory, theory.checked(values), seed), remainder)
 
 
-def problem(theory: Theory, values: dict[str, float]) -> TheoryProblem:
+def problem(theory: Theory, values: dict[str, float], seed: int = 0) -> TheoryProblem:
     """Return the problem at checked sizes and constants, with the start of the theory."""
-    numbers = Numbers(values)
-    start = {order.name: numbers.real(order.start) for order in theory.orders}
-    return TheoryProblem(theory.name, values, start)
+    seed = integer("seed", seed, 0, LARGEST_SEED)
+    return TheoryProblem(theory.name, values, initial_values(theory, values, seed))
 
 
 def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> TheoryRisk:
     """Return the risk of a problem; raise TheoryError if the theory fails its check."""
     require_agreement(theory)
     known = law(theory, problem.values)
-    function = compiled(source_of(theory), theory.name)
     data = truncated(known, remainder) if remainder else orbits(known)
     data = replace(data, errors=_errors(theory, problem, known))
     return TheoryRisk(
         problem,
-        function,
+        Kernels.of(source_of(theory), theory.name),
         data,
         bounds(theory, problem.values) if remainder else None,
-        bounded(source_of(theory), theory.name),
     )
 
 

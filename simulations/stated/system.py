@@ -5,46 +5,53 @@ by ``0``). Names of orbits are converted to identifiers: ``Upsilon[global to loc
 ``Upsilon_global_to_local``.
 """
 
+from __future__ import annotations
+
 import hashlib
 import math
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from hypothesis import strategies as st
 
 from dynamics import ParameterError, Risk, Trajectory
 from dynamics.core.annotations import decades, evenly
 from dynamics.core.checks import finite
 from dynamics.core.parameters import Parameter, check_names, declared
-from dynamics.theory.data import count_orbits
 from dynamics.theory.risk import ROUNDING, TheoryProblem, TheoryRisk
 from simulations.case import Case, Quantity
-from simulations.parameter_strategies import reals
+from simulations.falsify.bounded import Bounded
 from simulations.solver_options import Solver, error_of_states, horizon_of
 from simulations.stated import runs
 from simulations.stated.check import require_agreement
-from simulations.stated.law import Numbers, law
+from simulations.stated.formulas import first_times, observables
+from simulations.stated.law import Numbers
 from simulations.stated.sizes import by_sum
 from simulations.system import System
 from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
+from symbolic.theory.export.printed import latex_equations
 from symbolic.theory.load import content
 
+if TYPE_CHECKING:
+    import xarray
+
 HORIZON = 1e3
-#: Number of sizes tried; number of sizes of random cases, and their largest number of data orbits.
-_TRIED, _DRAWN, _MOST_DRAWN = 2000, 24, 2000
+#: Number of sizes tried for the defaults.
+_TRIED = 2000
+#: Number of seeds of a random start among slider values and random cases.
+SEEDS = 20
 #: Largest divisor among the slider values.
 _LARGEST_TICK = 100
 #: Names that are reserved by the tools.
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
-          "gradient_bound", "largest_bound", "largest_gradient_bound", "status", "message",
-          "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
+          "gradient_bound", "largest_bound", "largest_gradient_bound", "initial_loss", "status",
+          "message", "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
           "optimizer", "momentum", "weight_decay",
           "rtol"}  # fmt: skip
 
@@ -78,7 +85,7 @@ class UserTheorySystem(System):
         self.theory: Theory = load_theory(self.path)
         self.name = f"stated:{self.theory.name}"
         self.title = f"{self.theory.name}, as {self.path.name} states it ({self.theory.paper})"
-        self.identifiers = {order.name: _identifier(order.name) for order in self.theory.orders}
+        self.identifiers = {order.name: order.identifier for order in self.theory.orders}
         self._check_identifiers()
         if digest is None:
             require_agreement(self.theory)
@@ -88,9 +95,14 @@ class UserTheorySystem(System):
             for order in self.theory.orders
         ]
         loss = Quantity("loss", "population risk")
+        own = [Quantity(name, text) for name, text in self.theory.observables.items()]
         self.outcomes = (
+            *(
+                Quantity(name, f"first time with {text}", "time")
+                for name, text in self.theory.events.items()
+            ),
             Quantity("time", "flow time reached", "time"),
-            *(Quantity(column.name, f"final {column.meaning}") for column in columns),
+            *(Quantity(column.name, f"final {column.meaning}") for column in (*columns, *own)),
             Quantity("initial_loss", "population risk at time 0"),
             Quantity("loss", "final population risk"),
             Quantity("bound", "error of the final population risk (certified)"),
@@ -100,7 +112,7 @@ class UserTheorySystem(System):
             Quantity("seconds", "wall time", "s"),
         )
         self.observables = (
-            Quantity("time", "learning rate x steps", "time"), *columns, loss,
+            Quantity("time", "learning rate x steps", "time"), *columns, *own, loss,
             Quantity("bound", "absolute error of the loss"),
             Quantity("gradient_bound", "largest absolute error of a gradient entry"),
         )  # fmt: skip
@@ -124,6 +136,8 @@ class UserTheorySystem(System):
         names = [size.name for size in self.theory.sizes] + list(self.theory.free_constants)
         for identifier in self.identifiers.values():
             names += [identifier, f"{identifier}0"]
+        names += [*self.theory.observables, *self.theory.events]
+        names += ["seed"] * self.theory.is_random
         conflicts = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
         if conflicts:
             raise TheoryError(
@@ -150,12 +164,22 @@ class UserTheorySystem(System):
         for order in self.theory.orders:
             name = f"{self.identifiers[order.name]}0"
             yield Parameter(name, f"initial {order.name}", default_text=str(order.start))
+        if self.theory.is_random:
+            yield Parameter(
+                "seed", "seed of the random start", int, "an integer, at least 0", default=0,
+                ticks=tuple(range(SEEDS)),
+            )  # fmt: skip
         solver, tenth = dict(declared(Solver)), math.log10(self.horizon)
         ticks = decades(tenth - 4, tenth + 2, each=4)
         solver["horizon"] = replace(
             solver["horizon"], default=self.horizon, ticks=ticks, default_text=""
         )
         yield from solver.values()
+
+    @property
+    def equations(self) -> list[str]:
+        """Derived equations of the file, for all sizes, as formulas in LaTeX."""
+        return latex_equations(self.theory)
 
     @property
     def command_option(self) -> str:
@@ -185,10 +209,10 @@ class UserTheorySystem(System):
         ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in sizes]
         for row in islice(by_sum(ranges), _TRIED):
             values = {size.name: x for size, x in zip(sizes, row)}
-            if self._has_all(values):
+            if self.has_all(values):
                 yield values
 
-    def _has_all(self, sizes: Mapping[str, float]) -> bool:
+    def has_all(self, sizes: Mapping[str, float]) -> bool:
         """Return whether every order parameter has an entry at these sizes."""
         numbers = Numbers(sizes)
         return all(numbers.real(order.count) >= 1 for order in self.theory.orders)
@@ -201,7 +225,7 @@ class UserTheorySystem(System):
             checked = self.theory.checked(self.default_values | given)
         except TheoryError as error:
             raise ParameterError(error.sentence) from None
-        problem = runs.problem(self.theory, checked)
+        problem = runs.problem(self.theory, checked, values.get("seed", 0))
         start = {
             name: finite(f"{identifier}0", values.get(f"{identifier}0", problem.start[name]))
             for name, identifier in self.identifiers.items()
@@ -224,21 +248,25 @@ class UserTheorySystem(System):
         }
         if trajectory.time.size == 0:
             return outcomes
-        ends = {
-            identifier: float(trajectory.column(name)[-1])
-            for name, identifier in self.identifiers.items()
-        }
-        return outcomes | ends | {
-            "time": float(trajectory.time[-1]),
+        last = self.observe(case, trajectory.at_records([-1]))
+        outcomes |= {name: float(values[0]) for name, values in last.items()}
+        risk = cast(TheoryRisk, population)
+        outcomes |= first_times(self.theory, self.describe(case), trajectory, risk)
+        return outcomes | {
             "initial_loss": float(trajectory.loss[0]),
-            "loss": float(trajectory.loss[-1]),
-            "bound": float(trajectory.bound[-1]),
             "largest_bound": float(np.max(trajectory.bound)),
             "largest_gradient_bound": float(np.max(trajectory.largest_gradient_bound)),
         }  # fmt: skip
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
-        """Return time, order parameters, risk and its bound at the records of a run."""
+        """Return time, order parameters, own observables, risk and its bound at the records."""
+        columns = self._columns(trajectory)
+        exact = {name: Bounded.exact(values) for name, values in columns.items()}
+        own = observables(self.theory, self.describe(case), exact)
+        return columns | {name: number.value for name, number in own.items()}
+
+    def _columns(self, trajectory: Trajectory) -> dict[str, np.ndarray]:
+        """Return the observables of every theory at the records of a run."""
         states = {
             identifier: trajectory.column(name) for name, identifier in self.identifiers.items()
         }
@@ -247,53 +275,45 @@ class UserTheorySystem(System):
 
     def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order."""
-        errors = {
-            name: error_of_states(trajectory, values)
-            for name, values in self.observe(case, trajectory).items()
-        }
-        loss = errors["loss"] + trajectory.bound
-        return {**errors, "time": 0.0, "bound": 0.0, "gradient_bound": 0.0, "loss": loss}
+        columns = self._columns(trajectory)
+        errors = {name: error_of_states(trajectory, values) for name, values in columns.items()}
+        errors |= {"loss": errors["loss"] + trajectory.bound}
+        errors |= dict.fromkeys(("time", "bound", "gradient_bound"), np.zeros(trajectory.time.size))
+        bounded = {name: Bounded.within(values, errors[name]) for name, values in columns.items()}
+        own = observables(self.theory, self.describe(case), bounded)
+        return errors | {name: number.error for name, number in own.items()}
+
+    def dataset(self, case: Case, trajectory: Trajectory, population: Risk) -> xarray.Dataset:
+        """Return a run as a dataset, with the observables of the file."""
+        data = super().dataset(case, trajectory, population)
+        columns, texts = self.observe(case, trajectory), self.theory.observables
+        return data.assign(
+            {name: ("time", columns[name], {"long_name": text}) for name, text in texts.items()}
+        )
 
     def describe(self, case: Case) -> dict[str, float]:
         """Return sizes, constants, start and horizon."""
         start = {f"{self.identifiers[name]}0": x for name, x in case.problem.start.items()}
-        return {**case.problem.values, **start, "horizon": horizon_of(case)}
+        return {**case.problem.values, **start, **self._seed(case), "horizon": horizon_of(case)}
+
+    def _seed(self, case: Case) -> dict[str, int]:
+        """Return the seed of the random start as a mapping, empty without one."""
+        return {"seed": int(case.values.get("seed", 0))} if self.theory.is_random else {}
 
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the options of sizes, constants, given initial values and the solver."""
         given = {f"{name}0" for name in self.identifiers.values()} & set(case.values)
         start = {name: x for name, x in self.describe(case).items() if name in given}
         solver = {"solver": case.solver, **case.settings}
-        return {**case.problem.values, **start, **solver}
+        return {**case.problem.values, **start, **self._seed(case), **solver}
 
-    def cases(self, **fixed: Any) -> Any:
-        """Return a strategy of small sizes and of constants in their domains."""
-        rows = [row for row in islice(self._feasible(fixed), _DRAWN)]
-        if not rows:
-            return st.nothing()
-        constants = {
-            name: st.just(constant.example) | _within(constant)
-            for name, constant in self.theory.free_constants.items()
-            if name not in fixed
-        }
-        pairs = st.tuples(st.sampled_from(rows), st.fixed_dictionaries(constants))
-        return pairs.map(lambda pair: {**pair[0], **pair[1], **fixed})
+    def cases(
+        self, ranges: Mapping[str, tuple[float, float]] = MappingProxyType({}), /, **fixed: Any
+    ) -> Any:
+        """Return a strategy of sizes and of constants in their domains; see `System.cases`."""
+        from simulations.stated.strategies import cases
 
-    def _feasible(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, int]]:
-        """Yield small sizes that agree with the fixed values and have few data orbits."""
-        own = {name: fixed[name] for name in self.default_values if name in fixed}
-        seen = set()
-        for sizes in self._sizes():
-            left = {name: x for name, x in sizes.items() if name not in own}
-            if tuple(left.items()) in seen:
-                continue
-            seen.add(tuple(left.items()))
-            try:
-                values = self.theory.checked(self.default_values | left | own)
-                if self._has_all(values) and count_orbits(law(self.theory, values)) <= _MOST_DRAWN:
-                    yield left
-            except (TheoryError, ParameterError):
-                continue
+        return cases(self, fixed, ranges)
 
 
 def _ticks_of_size(size: Size, defaults: Mapping[str, float]) -> tuple[float, ...]:
@@ -315,27 +335,4 @@ def _ticks_of_constant(constant: Constant, value: float) -> tuple[float, ...]:
         tried = tuple(value * x for x in decades(-1, 1))
     else:
         tried = evenly(value - 3.0, value + 3.0, 0.25)
-    return tuple(x for x in tried if _is_allowed(constant, x))
-
-
-def _within(constant: Constant) -> st.SearchStrategy[float]:
-    """Return a strategy of values of a constant with few digits, in its domain and near 0."""
-    low, high = max(constant.low, -3.0), min(constant.high, 3.0)
-    if low > high:
-        low, high = constant.low, constant.high
-    allowed = reals(low, high).map(lambda x: float(f"{x:.3g}"))
-    return allowed.filter(lambda x: _is_allowed(constant, x))
-
-
-def _is_allowed(constant: Constant, value: float) -> bool:
-    """Return whether a constant may have a value."""
-    try:
-        constant.checked(value)
-    except TheoryError:
-        return False
-    return True
-
-
-def _identifier(name: str) -> str:
-    """Convert a name to an identifier."""
-    return re.sub(r"\W+", "_", name).strip("_")
+    return tuple(x for x in tried if constant.allows(x))

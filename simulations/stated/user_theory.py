@@ -68,7 +68,8 @@ class UserTheory:
         remainder
             Probability of data that may be left out, the least likely first; 0 for none.
         values
-            Sizes and constants; by default those of ``defaults`` where the file has them.
+            Sizes and constants; by default those of ``defaults`` where the file has them. For a
+            theory with a random start, also ``seed`` (default 0).
 
         Raises
         ------

@@ -6,9 +6,10 @@ and collects them in a `Theory` named ``THEORY``. `load_theory` reads the file.
 - sizes and constants: `Size`, `constants`
 - index sets: `Exchangeable` (optionally inside another set), `Signed`, `Union`
 - data: `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, collected in `Data`
-- parameters: `Tensor`, with ``start`` and ``fix``
+- parameters: `Tensor`, with ``start`` (which may be `normal`) and ``fix``
 - expressions: ``A["i", "j"]``; ``+ - * / **``; ``.exp() .log() .tanh() .sigmoid() .softplus()
-  .softplus_of_minus()``; ``.sum("j")``, ``.softmax(over="j")``; `Same`, `Inside`
+  .softplus_of_minus() .abs() .relu()``; ``.sum("j")``, ``.softmax(over="j")``,
+  ``.logsumexp(over="j")``, ``.cross_entropy(target, over="j")``; `Same`, `Inside`, `ByPart`
 
 Examples
 --------
@@ -29,16 +30,19 @@ A bilinear form that learns to score equal elements above different ones:
 
 from symbolic.theory.errors import TheoryError
 from symbolic.theory.expression import Inside, Node, Same
+from symbolic.theory.formulas import Claim
 from symbolic.theory.load import load_theory
-from symbolic.theory.numbers import Constant, Size, constants
+from symbolic.theory.numbers import Constant, Size, constants, normal
 from symbolic.theory.reduced import OrderParameter, Reduced
 from symbolic.theory.sets import Exchangeable, Signed, Union
-from symbolic.theory.sources import Choice, Colouring, Data, Gaussian, Sequence, Subset
+from symbolic.theory.sources import ByPart, Choice, Colouring, Data, Gaussian, Sequence, Subset
 from symbolic.theory.tensors import Tensor
 from symbolic.theory.theory import Theory
 
 __all__ = [
+    "ByPart",
     "Choice",
+    "Claim",
     "Colouring",
     "Constant",
     "Data",
@@ -59,4 +63,5 @@ __all__ = [
     "Union",
     "constants",
     "load_theory",
+    "normal",
 ]

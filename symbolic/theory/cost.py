@@ -114,7 +114,8 @@ def require_affordable(theory: Theory) -> None:
     for x in nodes:
         number = patterns.number(tuple(x.axes.values()))
         derivatives = sum(orders[tensor] for tensor in tensors[x])
-        extra = [x.axes[x.detail]] if x.op == "softmax" else []
+        normalised = x.op in ("softmax", "logsumexp")
+        extra = [x.arguments[0].axes[x.detail]] if normalised else []
         values = number + derivatives * patterns.number((*x.axes.values(), *extra))
         total += values
         if values > most:

@@ -23,6 +23,10 @@ FUNCTIONS: Mapping[str, bool] = {
     "tanh": True,
     "sigmoid": False,
     "softplus": False,
+    "modulus": False,
+    "relu": False,
+    "sign": True,
+    "step": False,
 }
 
 
@@ -36,13 +40,13 @@ class Node:
     ----------
     op
         Operation: ``constant``, ``entry``, ``same``, ``inside``, ``part``, ``add``, ``multiply``,
-        ``power``, a function of `FUNCTIONS`, ``sum`` or ``softmax``; in derivatives also ``orbit``
-        and ``softmax_tangent``.
+        ``power``, a function of `FUNCTIONS`, ``sum``, ``softmax`` or ``logsumexp``; in derivatives
+        also ``orbit``, ``softmax_tangent``, ``sign`` and ``step``.
     arguments
         The operands.
     detail
         The number of a constant (SymPy), the `Array` of an entry, the exponent of a power, the
-        index of a sum or softmax.
+        index of a sum, softmax or logsumexp.
     indices
         Indices of an entry or indicator, one per axis of its array.
     axes
@@ -141,6 +145,14 @@ class Node:
         """Return log(1 + e^-x), the logistic loss of a margin x."""
         return (-self).softplus()
 
+    def abs(self) -> Node:
+        """Return |x|, entry by entry; its derivative at 0 is taken to be 0."""
+        return self._apply("modulus")
+
+    def relu(self) -> Node:
+        """Return max(x, 0), entry by entry; its derivative at 0 is taken to be 0."""
+        return self._apply("relu")
+
     def sum(self, over: str) -> Node:
         """Return the sum over all values of an index."""
         self._require_free(over, "sum")
@@ -149,12 +161,56 @@ class Node:
         axes = {name: index_set for name, index_set in self.axes.items() if name != over}
         return Node("sum", (self,), over, axes=axes, odd=self.odd)
 
-    def softmax(self, over: str) -> Node:
-        """Return the softmax along an index, which remains a free index."""
-        self._require_free(over, "softmax")
+    def softmax(self, over: str | tuple[str, ...]) -> Node:
+        """Return the softmax along one or several indices, which remain free indices.
+
+        Weights along several indices sum to 1 over all of them together. They are the product of
+        the weights along the last index and those of its `logsumexp` along the others.
+        """
+        *others, last = self._require_indices(over, "softmax")
+        weights = Node("softmax", (self,), last, axes=self.axes)
+        if not others:
+            return weights
+        return multiply(weights, self.logsumexp(last).softmax(tuple(others)))
+
+    def logsumexp(self, over: str | tuple[str, ...]) -> Node:
+        """Return log sum e^x along one or several indices, without overflow."""
+        *others, last = self._require_indices(over, "logsumexp")
+        axes = {name: index_set for name, index_set in self.axes.items() if name != last}
+        total = Node("logsumexp", (self,), last, axes=axes)
+        return total.logsumexp(tuple(others)) if others else total
+
+    def cross_entropy(self, target: Any, over: str) -> Node:
+        """Return the cross-entropy of the softmax of these scores, without overflow.
+
+        It is -sum_k target_k log softmax(x)_k. Scores enter as differences, so that the gradient
+        keeps its digits when a target is learned.
+
+        Parameters
+        ----------
+        target
+            Probabilities along ``over``, an expression.
+        over
+            Index of the classes.
+        """
+        (over,) = self._require_indices((over,), "cross_entropy")
+        other = _unused(f"{over}'", self.axes)
+        excess = self.renamed({over: other}) - self
+        return multiply(target, excess.logsumexp(other)).sum(over)
+
+    def _require_indices(self, over: Any, operation: str) -> tuple[str, ...]:
+        """Return indices to normalise over; raise `TheoryError` unless they are free and differ."""
+        indices = (over,) if isinstance(over, str) else over
+        require(
+            isinstance(indices, tuple) and 0 < len(set(indices)) == len(indices),
+            f"{operation} over {over!r} is not allowed: it must be an index, or a tuple of "
+            "different indices",
+        )
+        for index in indices:
+            self._require_free(index, operation)
         if self.odd:
-            raise TheoryError(_odd_message(self, "within softmax"))
-        return Node("softmax", (self,), over, axes=self.axes)
+            raise TheoryError(_odd_message(self, f"within {operation}"))
+        return tuple(indices)
 
     def _require_free(self, over: Any, operation: str) -> None:
         """Raise `TheoryError` unless ``over`` is a free index."""
@@ -187,7 +243,7 @@ class Node:
         if all(old == new for old, new in names.items()):
             return self
         inner, detail = names, self.detail
-        if self.op in ("sum", "softmax"):
+        if self.op in ("sum", "softmax", "logsumexp"):
             others = {new for old, new in names.items() if old != detail}
             detail = _unused(names.get(detail, detail), others)
             inner = {**names, self.detail: detail}

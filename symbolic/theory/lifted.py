@@ -29,11 +29,14 @@ from symbolic.theory.tensors import Tensor
 OPAQUE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {name: sp.Function(name) for name in FUNCTIONS}
 #: Values of at most SHORT operations get no name, nor do sums and products of at most LONG.
 SHORT, LONG = 3, 30
-_COSTLY = {*FUNCTIONS, "power", "softmax", "softmax_tangent"}
+_COSTLY = {*FUNCTIONS, "power", "softmax", "softmax_tangent", "logsumexp"}
 #: RAISED(score, top) is e^(score - top); TOP(...) is the largest of some scores;
 #: HIGHEST(number, score) is a score that counts only if number > 0, and a sum over families of it
-#: is a maximum; SAME(f, g) is 1 if two families are equal, else 0.
-RAISED, TOP, HIGHEST, SAME = map(sp.Function, ("raised", "top", "highest", "same"))
+#: is a maximum; SAME(f, g) is 1 if two families are equal, else 0; SHIFTED_LOG(norm, top) is
+#: top + log(norm), for a norm of exponentials relative to the top.
+RAISED, TOP, HIGHEST, SAME, SHIFTED_LOG = map(
+    sp.Function, ("raised", "top", "highest", "same", "shifted_log")
+)
 #: Limit of the operations of a summand that is expanded to test for a polynomial in the data.
 WRITTEN_OUT = 120
 
@@ -82,6 +85,7 @@ class Lift:
         self.outer_sets, self.entries = outer_sets, entries
         self._known: dict[tuple[Node, Pattern], sp.Expr] = {}
         self._of_softmax: dict[tuple[str, Node, Pattern], sp.Expr] = {}
+        self._weights: dict[Node, Node] = {}
         self._names: dict[sp.Expr, sp.FunctionClass] = {}
         self.steps: dict[sp.FunctionClass, Step] = {}
 
@@ -133,6 +137,11 @@ class Lift:
             return self._raised(x, pattern) / self._norm(x, pattern)
         if x.op == "softmax_tangent":
             return self._softmax_tangent(x, pattern)
+        if x.op == "logsumexp":
+            weights = self._weights.setdefault(
+                x, Node("softmax", x.arguments, x.detail, axes=x.arguments[0].axes)
+            )
+            return SHIFTED_LOG(self._norm(weights, pattern), self._top(weights, pattern))
         values = [self.value(argument, pattern) for argument in x.arguments]
         if x.op == "add":
             return sp.Add(*values)

@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 
 from symbolic.theory.errors import SourceLine, TheoryError, short_repr
+from symbolic.theory.formulas import parsed
 from symbolic.theory.numbers import Constant
 from symbolic.theory.theory import Theory
 from symbolic.theory.values import check_defaults
@@ -29,8 +30,8 @@ def load_theory(path: str | Path) -> Theory:
     Raises
     ------
     TheoryError
-        If the file cannot be read or executed, or if its theory or defaults are not allowed; one
-        sentence that begins with the line.
+        If the file cannot be read or executed, or if its theory, defaults or formulas are not
+        allowed; one sentence that begins with the line.
     """
     from symbolic import theory as language
 
@@ -58,6 +59,7 @@ def load_theory(path: str | Path) -> Theory:
     theory.constants = tuple(x for x in names.values() if isinstance(x, Constant))
     theory.digest = digest
     check_defaults(theory)
+    parsed(theory)
     return theory
 
 

@@ -18,6 +18,8 @@ LONGEST_NAME, LONGEST_TEXT, LARGEST_SIZE, LARGEST_EXPONENT = 60, 200, 10**9, 100
 #: Bound of numerators and denominators; every float as a fraction is below it.
 _RANGE = 10**350
 _NOT_FINITE = (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I, sp.AccumBounds)
+#: A random start, with its standard deviation as argument; see `normal`.
+RANDOM = sp.Function("normal", nargs=1)
 _DOMAIN = re.compile(r"in ([\[(])\s*(\S+)\s*,\s*(\S+)\s*([\])])|([<>]=?)\s*(\S+)|real")
 
 
@@ -234,6 +236,14 @@ class Constant(Scalar):
         require(above and below, message, self.location)
         return float(value)
 
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is in the domain."""
+        try:
+            self.checked(value)
+        except TheoryError:
+            return False
+        return True
+
 
 def constants(**domains: str) -> tuple[Constant, ...]:
     """Return constants in the order of the arguments.
@@ -262,6 +272,42 @@ def constants(**domains: str) -> tuple[Constant, ...]:
     return tuple(Constant(name, allowed) for name, allowed in domains.items())
 
 
+def normal(scale: Any) -> sp.Expr:
+    """Return a random start of order parameters, for ``start`` of a `Tensor`.
+
+    Each order parameter starts at an independent normal number of mean 0, which all entries of its
+    orbit share. Independent entries would not be symmetric, so that the reduced model would not
+    describe them.
+
+    Parameters
+    ----------
+    scale
+        Standard deviation: a positive number, or an expression in sizes and constants.
+
+    Raises
+    ------
+    TheoryError
+        If the scale is not allowed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Size, Tensor, normal
+    >>> D = Size("D")
+    >>> Tensor("v", start=normal(1 / D)).start
+    normal(1/D)
+    """
+    try:
+        expression = exact(scale)
+        if expression.is_number and not expression > 0:
+            raise ValueError
+    except (TypeError, ValueError, sp.SympifyError):
+        raise TheoryError(
+            f"normal({short_repr(scale)}) is not allowed: the standard deviation must be a "
+            "positive number, or an expression in sizes and constants"
+        ) from None
+    return RANDOM(expression)
+
+
 def exact(value: Any) -> sp.Expr:
     """Return a number, scalar or SymPy expression with its floats replaced by exact fractions.
 
@@ -279,6 +325,8 @@ def exact(value: Any) -> sp.Expr:
         raise TypeError
     expression = sp.sympify(value, strict=True)
     if not isinstance(expression, sp.Expr) or not expression.is_commutative:
+        raise TypeError
+    if expression.has(RANDOM):
         raise TypeError
     if expression.has(*_NOT_FINITE) or (expression.is_number and not expression.is_real):
         raise ValueError

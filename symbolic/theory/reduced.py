@@ -1,5 +1,6 @@
 """Results of a derivation: the order parameters, and the reduced loss and gradient."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from symbolic.theory.lifted import OPAQUE, RAISED, Step
+from symbolic.theory.lifted import OPAQUE, RAISED, SHIFTED_LOG, Step
+from symbolic.theory.numbers import RANDOM
 from symbolic.theory.tensors import Tensor
 
 
@@ -26,7 +28,7 @@ class OrderParameter:
     count
         Number of entries, in the sizes.
     start
-        Initial value, in sizes and constants.
+        Initial value, in sizes and constants; or `symbolic.theory.normal`.
     """
 
     name: str
@@ -35,6 +37,16 @@ class OrderParameter:
     key: tuple[Any, ...]
     count: sp.Expr
     start: sp.Expr
+
+    @property
+    def identifier(self) -> str:
+        """Name as an identifier, for formulas and options: ``Q_other_feature``."""
+        return re.sub(r"\W+", "_", self.name).strip("_")
+
+    @property
+    def scale(self) -> sp.Expr | None:
+        """Standard deviation of a random initial value; ``None`` if it is not random."""
+        return self.start.args[0] if self.start.func is RANDOM else None
 
     @property
     def symbol(self) -> sp.Symbol:
@@ -79,6 +91,9 @@ class Reduced:
         expression = expression.replace(
             lambda x: x.func is RAISED, lambda x: sp.exp(x.args[0])
         )  # the largest score cancels
+        expression = expression.replace(
+            lambda x: x.func is SHIFTED_LOG, lambda x: sp.log(x.args[0])
+        )
         return expression.replace(
             lambda x: x.func in functions, lambda x: functions[x.func](*x.args)
         )

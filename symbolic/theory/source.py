@@ -33,10 +33,15 @@ import math as _math
 from dynamics.theory.functions import (
     empty as _empty,
     highest as _highest,
+    modulus as _modulus,
     power as _power,
     raised as _raised,
+    relu as _relu,
+    shifted_log as _shifted_log,
     sigmoid as _sigmoid,
+    sign as _sign,
     softplus as _softplus,
+    step as _step,
 )
 from dynamics.theory.rows import total as _total
 
@@ -88,7 +93,7 @@ class _Printer(PythonCodePrinter):
         if expr.func is SAME:
             left, right = map(self._print, expr.args)
             return f"(1.0 if {left} == {right} else 0.0)"
-        prefix = "_" if name in ("sigmoid", "softplus", "raised") else "_math."
+        prefix = "_math." if name in ("exp", "log", "tanh") else "_"
         return f"{prefix}{name}({', '.join(map(self._print, expr.args))})"
 
     _print_exp = _print_log = _print_tanh = _print_sigmoid = _print_softplus = _print_Function
@@ -105,10 +110,10 @@ class _Printer(PythonCodePrinter):
 def source(theory: Theory) -> str:
     """Return the source of a module with the function ``mean`` and, if values are shared, ``rows``.
 
-    ``mean(_theta, _constants, _weight, ..., _out)`` returns the risk and writes the gradient per
+    ``mean(_theta, _out, _constants, _weight, ...)`` returns the risk and writes the gradient per
     entry to ``_out``. Its arguments are arrays:
 
-    - ``_theta`` (n,): order parameters
+    - ``_theta`` (n,): order parameters; ``_out`` (n,): result
     - ``_constants``: sizes and constants in the order of the theory
     - ``_weight`` (b,): probability of each configuration of the data
     - for each outer set with data, ``_first_SET`` (b + 1,): number of the first family of each
@@ -135,7 +140,7 @@ def source(theory: Theory) -> str:
         name=theory.name,
         paper=theory.paper.replace("\\", "\\\\").replace('"', '\\"'),
         rows=_rows_function(tables, outer_sets, data) if tables else "",
-        arguments=", ".join(["_theta", "_constants", "_weight", *data, *rows, "_out"]),
+        arguments=", ".join(["_theta", "_out", "_constants", "_weight", *data, *rows]),
         orders=", ".join(theory.order_parameters),
     )
     spelled = {

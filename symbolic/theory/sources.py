@@ -14,16 +14,51 @@ from symbolic.theory.tensors import check_name_and_axes, number
 
 
 class ByPart(Array):
-    """One number per part of an index set, such as the variances of two groups of coordinates."""
+    """One number for each part of a union, such as a learning signal of two groups of coordinates.
+
+    Parameters
+    ----------
+    over
+        The union that the index runs over.
+    values
+        Mapping from the name of each part to a number, or an expression in sizes and constants.
+
+    Raises
+    ------
+    TheoryError
+        If a part has no number, or another name has one.
+
+    Examples
+    --------
+    >>> from symbolic.theory import ByPart, Exchangeable, Size, Union, constants
+    >>> a, b = constants(a="> 0", b="> 0")
+    >>> word = Union("word", Exchangeable("common", Size("m")), Exchangeable("rare", Size("n")))
+    >>> scale = ByPart(word, {"common": a, "rare": b})["i"]
+    """
 
     op = "part"
 
-    def __init__(self, over: IndexSet, values: Mapping[Exchangeable, sp.Expr]) -> None:
-        self.name, self.axes, self.values = f"ByPart({over})", (over,), dict(values)
+    def __init__(self, over: Union, values: Mapping[str, Any]) -> None:
+        parts = {part.name: part for part in over.parts} if isinstance(over, Union) else {}
+        require(
+            isinstance(values, Mapping) and bool(parts) and set(values) == set(parts),
+            f"ByPart({over}, {values}) is not allowed: it must have one number for each part of a "
+            f"union ({', '.join(parts) or 'it has none'})",
+        )
+        self.name, self.axes = f"ByPart({over})", (over,)
+        self.values = {
+            parts[part]: number(f"number of {part}", value) for part, value in values.items()
+        }
 
-    def at(self, index: str) -> Node:
-        """Return the number at an index."""
-        return Node("part", (), self, (index,), {index: self.axes[0]})
+    def __getitem__(self, indices: Any) -> Node:
+        x = super().__getitem__(indices)
+        x.odd = frozenset()  # a sign change of a coordinate does not change the number
+        return x
+
+
+def _at(numbers: ByPart, index: str) -> Node:
+    """Return a number of each part at an index, which need not be a name."""
+    return Node("part", (), numbers, (index,), {index: numbers.axes[0]})
 
 
 class Source(Array):
@@ -323,10 +358,7 @@ class Gaussian(Source):
             f"variance of {name} = {variance!r} is not allowed: it must be one number, or one for "
             f"each part of its one union ({', '.join(parts) or 'it has none'})",
         )
-        table = {
-            parts[part]: number(f"variance of {name}", value) for part, value in variance.items()
-        }
-        self.by_part = ByPart(unions[0], table)
+        self.by_part = ByPart(unions[0], variance)
         self.require_law(lambda x: x)
 
     def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
@@ -348,7 +380,7 @@ class Gaussian(Source):
         if self.by_part is None:
             return [] if self.variance == 1 else [node(self.variance)]
         (over,) = self.by_part.axes
-        return [self.by_part.at(indices[self.axes.index(over)])]
+        return [_at(self.by_part, indices[self.axes.index(over)])]
 
 
 class Data(tuple[Source, ...]):

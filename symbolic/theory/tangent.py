@@ -41,6 +41,8 @@ class Tangent:
             if x.detail is not self.tensor:
                 return None
             return Node("orbit", (), self.key, x.indices, x.axes)
+        if x.op in ("sign", "step"):  # constant but at 0
+            return None
         slopes = [self.of(argument) for argument in x.arguments]
         if x.op == "multiply":
             (left, right), (d_left, d_right) = x.arguments, slopes
@@ -61,6 +63,11 @@ class Tangent:
             if x.detail not in slope.axes:  # the derivative does not depend on the index
                 return multiply(argument.axes[x.detail].count, slope)
             return Node("sum", (slope,), x.detail, axes=x.axes)
+        if x.op == "logsumexp":
+            if x.detail not in slope.axes:
+                return slope
+            weights = Node("softmax", (argument,), x.detail, axes=argument.axes)
+            return Node("sum", (multiply(weights, slope),), x.detail, axes=x.axes)
         if x.op == "softmax":
             return Node("softmax_tangent", (x, slope), x.detail, axes=x.axes)
         return multiply(_slope(x, argument), slope)
@@ -84,6 +91,8 @@ def _slope(x: Node, argument: Node) -> Node:
         "log": Node("power", (argument,), minus_one, axes=argument.axes),
         "tanh": _plain_product(1 - x, 1 + x) if x.op == "tanh" else x,
         "softplus": Node("sigmoid", (argument,), axes=argument.axes),
+        "modulus": Node("sign", (argument,), axes=argument.axes),
+        "relu": Node("step", (argument,), axes=argument.axes),
         "sigmoid": _plain_product(x, Node("sigmoid", (-argument,), axes=argument.axes)),
     }
     return rules[x.op]

@@ -9,7 +9,7 @@ import sympy as sp
 
 from symbolic.theory.errors import TheoryError, calling_line, require
 from symbolic.theory.expression import Array
-from symbolic.theory.numbers import check_name, exact
+from symbolic.theory.numbers import RANDOM, check_name, exact
 from symbolic.theory.sets import IndexSet
 
 
@@ -34,6 +34,11 @@ def number(name: str, value: Any) -> sp.Expr:
         ) from None
 
 
+def _initial(name: str, value: Any) -> sp.Expr:
+    """Return an initial value of a tensor, a number or a random one."""
+    return value if getattr(value, "func", None) is RANDOM else number(f"start of {name}", value)
+
+
 class Tensor(Array):
     """A trained parameter with one axis per index set.
 
@@ -48,8 +53,9 @@ class Tensor(Array):
         One index set or a tuple of them; empty for a scalar.
     start
         Initial value of every entry: a number or an expression in sizes and constants; or a mapping
-        from orbit names to initial values, where the remaining orbits start at 0. Orbit names are
-        those in ``Theory.order_parameters`` without the letter: ``"diagonal"``, ``"same area"``.
+        from orbit names to initial values, where the remaining orbits start at 0. An initial value
+        may be random (`normal`). Orbit names are those in ``Theory.order_parameters`` without the
+        letter: ``"diagonal"``, ``"same area"``.
 
     Raises
     ------
@@ -74,10 +80,10 @@ class Tensor(Array):
         self.name, self.location = name, calling_line()
         self.fixed: dict[str, sp.Expr] = {}
         if isinstance(start, Mapping):
-            self.starts = {orbit: number(f"start of {name}", x) for orbit, x in start.items()}
+            self.starts = {orbit: _initial(name, x) for orbit, x in start.items()}
             self.start = sp.Integer(0)
         else:
-            self.starts, self.start = {}, number(f"start of {name}", start)
+            self.starts, self.start = {}, _initial(name, start)
 
     def fix(self, orbit: str, value: Any) -> None:
         """Fix the entries of one orbit, which are then not trained.

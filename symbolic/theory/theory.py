@@ -12,13 +12,14 @@ import sympy as sp
 from symbolic.theory.cost import require_affordable
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.expression import Array, Node
+from symbolic.theory.formulas import Claim, Formulas, parsed
 from symbolic.theory.lifted import Lift
-from symbolic.theory.numbers import Constant, Size, check_name, check_text
+from symbolic.theory.numbers import RANDOM, Constant, Size, check_name, check_text
 from symbolic.theory.orbit_data import OuterSet, outer_sets
 from symbolic.theory.orbits import Orbit, orbits
 from symbolic.theory.patterns import Pattern
 from symbolic.theory.reduced import OrderParameter, Reduced
-from symbolic.theory.sets import Exchangeable, IndexSet
+from symbolic.theory.sets import Exchangeable, IndexSet, Signed
 from symbolic.theory.sources import Data, Gaussian, Source
 from symbolic.theory.sources import Sequence as Tokens
 from symbolic.theory.tangent import Tangent
@@ -26,6 +27,9 @@ from symbolic.theory.tensors import Tensor
 from symbolic.theory.values import checked
 from symbolic.theory.weights import centred
 from symbolic.theory.wick import Mean
+
+#: Answer to an orbit named for a tensor whose orbit has no name.
+_UNNAMED = "all entries of {0} are one orbit without a name; give one number, as in start=0.1"
 
 
 class Theory:
@@ -51,11 +55,16 @@ class Theory:
         Mapping from derived names of order parameters to names of the paper, such as
         ``{"A[same set]": "gamma"}``.
     claims
-        Conjectures about order parameters, such as ``"gamma >= rho"``.
+        Claims about runs: each a `Claim`, or only its formula, such as ``"gamma >= rho"``.
     defaults
         Default sizes, constants and ``horizon``, such as ``{"D": 16, "horizon": 1e6}``.
     usual
         Former name of ``defaults``.
+    observables
+        Further numbers along a run: mapping from name to formula, such as ``{"gap": "a - b"}``.
+    events
+        Times of a run: mapping from name to a statement, such as ``{"learned": "loss < 0.1"}``. The
+        event is the first time at which it holds.
 
     Attributes
     ----------
@@ -102,9 +111,11 @@ class Theory:
         loss: Callable[..., Node],
         data: Data | None = None,
         names: Mapping[str, str] | None = None,
-        claims: Sequence[str] = (),
+        claims: Sequence[Claim | str] = (),
         defaults: Mapping[str, float] | None = None,
         usual: Mapping[str, float] | None = None,
+        observables: Mapping[str, str] | None = None,
+        events: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.paper, self.location = name, paper, calling_line()
         self.sizes, self.parameters = tuple(sizes), tuple(parameters)
@@ -117,11 +128,10 @@ class Theory:
         )
         require(
             not isinstance(claims, str),
-            f"claims = {short_repr(claims)} is not allowed: it must be a sequence of texts",
+            f"claims = {short_repr(claims)} is not allowed: it must be a sequence of claims",
         )
-        self.claims, self.defaults = tuple(claims), dict(defaults or usual or {})
-        for claim in self.claims:
-            check_text("claim", claim)
+        self.claims, self.defaults = tuple(map(Claim.of, claims)), dict(defaults or usual or {})
+        self.observables, self.events = dict(observables or {}), dict(events or {})
         self.constants: tuple[Constant, ...] = ()
         self.digest: str | None = None
         for argument, cls, values in (
@@ -156,7 +166,10 @@ class Theory:
                 require(
                     array is sequence or sequence.over not in array.axes,
                     f"{array.name} over {sequence.over} is not allowed: the tokens of "
-                    f"{sequence.name} carry no parameter and no other data",
+                    f"{sequence.name} carry no parameter and no other data, because only the "
+                    f"number of tokens at each {sequence.vocabulary} enters; let {array.name} "
+                    f"depend on {sequence.vocabulary}, or replace the sequence by a Colouring of "
+                    f"{sequence.over}, whose elements may carry parameters",
                     array.location,
                 )
 
@@ -215,6 +228,11 @@ class Theory:
         return {order.name: order.count for order in self.orders}
 
     @property
+    def is_random(self) -> bool:
+        """Whether an order parameter has a random start."""
+        return any(order.scale is not None for order in self.orders)
+
+    @property
     def start(self) -> dict[str, sp.Expr]:
         """Mapping from order parameters to initial values, in sizes and constants."""
         return {order.name: order.start for order in self.orders}
@@ -230,6 +248,11 @@ class Theory:
         parts = [part for index_set in sets for part in index_set.parts]
         parts += [part.inside for part in parts if part.inside is not None]
         return outer_sets(parts, [x for x in self.data if not isinstance(x, Gaussian)])
+
+    @cached_property
+    def formulas(self) -> Formulas:
+        """Parsed observables and events; raises `TheoryError` if one is not allowed."""
+        return parsed(self)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -317,8 +340,10 @@ class Theory:
     def scalars(self) -> Iterator[sp.Expr]:
         """Yield every expression in sizes and constants that occurs in the theory."""
         yield from (x.detail for x in self.nodes if x.op in ("constant", "power"))
+        for parts in (x.detail for x in self.nodes if x.op == "part"):
+            yield from parts.values.values()
         for order in self.orders:
-            yield order.start
+            yield order.start if order.scale is None else order.scale
         for tensor in self.parameters:
             yield from tensor.fixed.values()
         for source in self.data:
@@ -376,14 +401,28 @@ def _free(tensor: Tensor) -> list[Orbit]:
     """Return the orbits of a tensor that are not fixed."""
     all_orbits = orbits(tensor.axes)
     names = ", ".join(sorted({name for orbit in all_orbits for name in _names(orbit)}))
+    signed = [part.name for x in tensor.axes for part in x.parts if isinstance(part, Signed)]
+    zero = f"sign changes of {signed[0]} keep all other entries at 0" if signed else ""
     for verb, values in (("is fixed on", tensor.fixed), ("starts on", tensor.starts)):
         for key in values:
             require(
                 any(key in _names(orbit) for orbit in all_orbits),
-                f"{tensor.name} {verb} {key!r}, which is no orbit: there are {names or 'none'}",
+                f"{tensor.name} {verb} {key!r}, which is no orbit: "
+                + (f"there are {names}" if names else _UNNAMED.format(tensor.name))
+                + (f"; {zero}" if zero else ""),
                 tensor.location,
             )
-    return [orbit for orbit in all_orbits if _lookup(tensor.fixed, orbit, None) is None]
+    free = [orbit for orbit in all_orbits if _lookup(tensor.fixed, orbit, None) is None]
+    for key, start in (*tensor.starts.items(), ("", tensor.start)):
+        fixed = not any(key in ("", *_names(orbit)) for orbit in free)
+        require(
+            start.func is not RANDOM or not fixed,
+            f"start = {start} of {tensor.name}{f' on {key!r}' if key else ''} is not allowed: "
+            + (f"sign changes of {signed[0]} keep" if not all_orbits else "the file fixes")
+            + " these entries",
+            tensor.location,
+        )
+    return free
 
 
 def _names(orbit: Orbit) -> list[str]:

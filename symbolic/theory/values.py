@@ -51,6 +51,12 @@ def checked(theory: Theory, values: Mapping[str, Any]) -> dict[str, float]:
             part.location,
         )
     _require_finite(theory, numbers)
+    for order in theory.orders:
+        require(
+            order.scale is None or bool(_substitute(order.scale, numbers) > 0),
+            f"{order.start} is not allowed at these values: the scale must be positive",
+            theory.location,
+        )
     fractions = {name: exact(x) for name, x in numbers.items()}  # 0.1 + 0.2 + 0.7 is 1
     for source in theory.data:
         source.require_law(partial(_substitute, values=fractions))

@@ -32,7 +32,7 @@ FASTER, TURNS = 10.0, 3
 
 def padded(population):
     """Return weight (b,), count (b, f) and numbers of each sign (b, f, 3), padded with zeros."""
-    weight, first, count, _signal, numbers, *_ = population._columns
+    _constants, weight, first, count, _signal, numbers, *_ = population.columns
     most = int(np.diff(first).max())
     index = first[:-1, None] + np.arange(most)
     there = index < first[1:, None]

@@ -4,7 +4,8 @@ The kernel by hand sums over the same data orbits (`gradient_sum`, without its b
 JAX is the dense reading of the same statement, every entry and every configuration, jitted and
 differentiated by JAX: what one writes without a reduction. All agree before they are timed. Rows of
 numbers that many families share are computed once in both: here 263, 376 and 346 rows for 2,480,
-61,490 and 85,272 families. Measured .84, 1.28 and 1.27 times by hand (1.8, 3.7 and 3.6 before).
+61,490 and 85,272 families. Measured .84, 1.28 and 1.27 times by hand. With the certified bounds of
+loss and gradient, both take about seven times as long: .19, 1.0 and 1.2 times by hand.
 """
 
 from pathlib import Path
@@ -24,8 +25,9 @@ from tests.closeness import within
 
 FILE = Path(symbolic.__file__).parent / "positional" / "stated.py"
 STATE = State(0.3, 0.2, -0.1)
-#: A derived gradient takes at most so many times that by hand, and JAX at least so many times it.
-BY_HAND, JAX = 2.0, 5.0
+#: A derived gradient takes at most so many times that by hand, without bounds and with them; JAX
+#: takes at least so many times the derived one.
+BY_HAND, JAX = 1.5, 5.0
 
 
 def problem_of(D, C):
@@ -108,7 +110,7 @@ class TestDerived:
         ("D", "C"),
         [(16, 4), (24, 3), (32, 2)],
     )
-    def test_within_twice_the_time_by_hand(self, benchmark, D, C):
+    def test_within_one_and_a_half_times_the_time_by_hand(self, benchmark, D, C):
         population, (gradient, states) = derived(D, C), by_hand(D, C)
         slopes = np.array(problem_of(D, C).multiplicity) * population.gradient(STATE)
         wanted = np.array(gradient()[1:])
@@ -120,6 +122,11 @@ class TestDerived:
             ratio = seconds(lambda: population.gradient(STATE), 30) / seconds(gradient, 30)
             benchmark.extra_info["times that by hand"] = ratio
             assert ratio <= BY_HAND
+            certified = Population(problem_of(D, C), "enumeration", tolerance=1e-13)
+            bounded = seconds(lambda: population.evaluate(STATE), 20)
+            bounded /= seconds(lambda: certified.evaluate(STATE), 20)
+            benchmark.extra_info["times that by hand, with bounds"] = bounded
+            assert bounded <= BY_HAND
 
 
 @pytest.mark.benchmark(group="one derived gradient and the full model in JAX")

@@ -1,6 +1,5 @@
-"""Stored files damaged at random: what is read is what was written, or a sentence."""
+"""Randomly damaged files of results: the stored results are read, or one sentence is raised."""
 
-import io
 import json
 import shutil
 
@@ -8,31 +7,27 @@ import pytest
 
 from simulations import maps
 from simulations.cli import main
-from simulations.display import PlainDisplay
 from simulations.files.store import StoreError
-from simulations.reproduction.folder import ReportFolder
-from simulations.reproduction.run import reproduce
 from simulations.sweep.compute import open_store
 from simulations.sweep.config import read
-from tests.simulations.fakes import claim, figure
+from tests.simulations.fakes import claim, figure, run
 
-STAMP = {"patchdyn": "0.1.0", "mode": "full"}
 CONFIG = "[fixed]\nD = 8\nC = 2\n[grid]\nnu = [0.1, 0.2]\nbeta = [1, 2]\n[run]\nhorizon = 1\n"
 
 
 def _damage(rng, content):
-    """Return bytes with a flipped bit, a hole, an end cut off, or something else altogether."""
+    """Return bytes that are truncated, have a gap or flipped bits, or are replaced."""
     content = bytearray(content)
-    kind = rng.randrange(6)
-    if kind == 0 or len(content) < 3:
+    damage = rng.randrange(6)
+    if damage == 0 or len(content) < 3:
         return b"" if rng.random() < 0.5 else bytes(rng.randrange(256) for _ in range(50))
-    if kind == 1:
+    if damage == 1:
         return bytes(content[: rng.randrange(len(content))])
-    if kind == 2:
-        at = rng.randrange(len(content))
-        content[at : at + rng.randint(1, 100)] = b""
+    if damage == 2:
+        start = rng.randrange(len(content))
+        content[start : start + rng.randint(1, 100)] = b""
         return bytes(content)
-    if kind == 3:
+    if damage == 3:
         return rng.choice((b"null", b"[]", b"{}", b'"x"', b"[" * 2000, b'{"format": 2}', b"7"))
     for _ in range(rng.choice((1, 1, 2, 20))):
         content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
@@ -42,10 +37,9 @@ def _damage(rng, content):
 def test_reports(cases, in_time, tmp_path):
     claims = [claim("one", figures=[figure()]), claim("two")]
     whole = tmp_path / "whole"
-    with ReportFolder(whole, STAMP, ["one", "two"]) as folder:
-        reproduce(claims, folder, PlainDisplay(io.StringIO()))
+    run(whole, claims)
     files = sorted(path.relative_to(whole) for path in whole.rglob("*") if path.is_file())
-    wanted = [
+    expected = [
         {key: entry[key] for key in ("claim", "verdict", "measured", "summary")}
         for entry in json.loads((whole / "report.json").read_text())
     ]
@@ -58,13 +52,12 @@ def test_reports(cases, in_time, tmp_path):
             print(file)
         with in_time():
             try:
-                with ReportFolder(path, STAMP, ["one", "two"], force=rng.random() < 0.3) as folder:
-                    reproduce(claims, folder, PlainDisplay(io.StringIO()))
-            except StoreError as refusal:
-                assert "\n" not in str(refusal)
+                run(path, claims, force=rng.random() < 0.3)
+            except StoreError as error:
+                assert "\n" not in str(error)
                 continue
         result = json.loads((path / "report.json").read_text())
-        assert [{key: entry[key] for key in wanted[0]} for entry in result] == wanted
+        assert [{key: entry[key] for key in expected[0]} for entry in result] == expected
 
 
 @pytest.mark.slow
@@ -72,7 +65,7 @@ def test_sweeps(cases, in_time, tmp_path, capsys, compiled_before):
     configuration, whole = tmp_path / "c.toml", tmp_path / "whole"
     configuration.write_text(CONFIG)
     assert main(["sweep", str(configuration), "--out", str(whole), "--workers", "1"]) == 0
-    wanted = maps.read(whole).data
+    expected = maps.read(whole).data
     with open_store(whole, read(configuration)) as store:
         rows_of = {block: repr(rows) for block, rows in store.finished(pytest.fail)}  # nan: repr
     files = sorted(path.relative_to(whole) for path in whole.rglob("*") if path.is_file())
@@ -85,14 +78,14 @@ def test_sweeps(cases, in_time, tmp_path, capsys, compiled_before):
         print(file)
         with in_time():
             try:
-                assert maps.read(path).data.identical(wanted)
-            except StoreError as refusal:
-                assert "\n" not in str(refusal)
+                assert maps.read(path).data.identical(expected)
+            except StoreError as error:
+                assert "\n" not in str(error)
             try:
                 with open_store(path, read(configuration)) as store:
                     warnings = []
                     for block, rows in store.finished(warnings.append):
                         assert repr(rows) == rows_of[block]
                     assert all("\n" not in warning for warning in warnings)
-            except StoreError as refusal:
-                assert "\n" not in str(refusal)
+            except StoreError as error:
+                assert "\n" not in str(error)

@@ -1,6 +1,7 @@
-"""Small claims that run in no time, and one that does not run at all."""
+"""Claims that run in no time, their folders, and a stand-in for the registry."""
 
 import copy
+import io
 import warnings
 from functools import partial
 from types import SimpleNamespace
@@ -8,8 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import xarray
 
+from simulations.display import PlainDisplay
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.predicates import Column, Table, Verdict
+from simulations.reproduction.run import Outcome, reproduce
+
+#: Stamp of the results in a folder.
+STAMP = {"patchdyn": "0.1.0", "commit": "abc", "code": "123", "mode": "full", "seed": "0"}
 
 
 def figure(name: str = "line") -> Figure:
@@ -25,7 +32,7 @@ VALUES = {"worst": np.float64(1e-12), "T1": float("nan"), "n": 3, "ok": True}
 
 
 class Counter:
-    """A function that measures, counts its calls, and raises or warns if required."""
+    """A measurement that counts its calls, and raises or warns if required."""
 
     def __init__(self, layout: Table, values, figures=(), error=None, warning=None):
         self.calls = 0
@@ -56,10 +63,11 @@ def _values(tables):
 
 
 def claim(
-    name: str, *, verdict=Verdict.HOLDS, measured=None, finding="The worst of {n} is {worst:.0e}.",
+    name: str, *, verdict=Verdict.HOLDS, extra=None, finding="The worst of {n} is {worst:.0e}.",
     amended: str = "", **options,
 ) -> Claim:  # fmt: skip
-    values = VALUES | (measured or {})
+    """Return a claim with the numbers `VALUES` and ``extra``; see `Counter` for the options."""
+    values = VALUES | (extra or {})
     small = {"the worst is small": partial(_small, verdict is Verdict.HOLDS)}
     layout = Table(
         ("D", "qD"),
@@ -83,8 +91,17 @@ def claim(
     )  # fmt: skip
 
 
+def run(
+    path, claims, *, stamp=STAMP, quick=False, seed=0, force=False, stream=None, **options
+) -> Outcome:
+    """Run claims into a folder; ``stream`` receives the lines of the display."""
+    with ReportFolder(path, stamp, [claim.id for claim in claims], force=force) as folder:
+        display = PlainDisplay(stream or io.StringIO())
+        return reproduce(claims, folder, display, Context(quick, seed), force=force, **options)
+
+
 def fake_registry(*claims: Claim) -> SimpleNamespace:
-    """What stands in for the module ``simulations.reproduction.registry``."""
+    """Return a replacement of the module ``simulations.reproduction.registry``."""
     known = {claim.id: claim for claim in claims}
     return SimpleNamespace(
         claim_ids=lambda extra=None: tuple(known),

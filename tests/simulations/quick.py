@@ -1,4 +1,4 @@
-"""Quick results of claims, measured once for all tests."""
+"""Results of quick runs, computed once for all tests."""
 
 from functools import cache
 
@@ -14,4 +14,4 @@ def result(claim_id: str) -> Result:
 
 def figures(claim_ids: tuple[str, ...]) -> list[Figure]:
     """Return the figures of quick runs."""
-    return [figure for claim_id in claim_ids for figure in result(claim_id).measured.figures]
+    return [figure for claim_id in claim_ids for figure in result(claim_id).measurement.figures]

@@ -1,4 +1,4 @@
-"""Rules that every claim obeys, checked on the tables of the committed quick run."""
+"""Rules that hold for every claim, checked on the tables of the committed quick run."""
 
 import importlib
 import io
@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulations.reproduction import pages, snapshot
+from simulations.reproduction import snapshot
 from simulations.reproduction.claim import FINDING, Measurement, Result
 from simulations.reproduction.predicates import Table, Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.vision import claims as vision
 
-#: Claim -> (table, predicate, values that pass, values that do not): on either side of a threshold.
+#: Mapping from claim to tuples (table, predicate, values that pass, values that do not).
 EDGES = {
     claim_id: edges
     for file in sorted(Path(__file__).parent.glob("*/edges*.py"))
@@ -146,6 +146,6 @@ def test_edges_are_those_of_predicates():
 
 
 def test_pages_are_generated_from_the_snapshot():
-    for name in pages.PAGES:
+    for name in snapshot.PAGES:
         page = (Path(__file__).parents[2] / name).read_text("utf-8")
-        assert pages.generated(page, snapshot.read()) == page, "run `make snapshot`"
+        assert snapshot.page_with_parts(page, snapshot.read()) == page, "run `make snapshot`"

@@ -1,4 +1,4 @@
-"""The claims: listed lightly, measured quickly, able to come out otherwise; and their figures."""
+"""Claims of Section 4.1: registry, verdicts, known numbers and figures."""
 
 import math
 import re
@@ -49,7 +49,7 @@ FIGURES = (
     "symmetry-breaking",
     "reduced-against-full",
 )
-#: Claims whose criterion, horizon or rates were changed after a run had been seen.
+#: Claims whose criterion, horizon or rates were changed after a run.
 AMENDED = {
     "theorem-3.1", "figure-2", "lemma-4.3", "gamma-ge-rho-boundary", "gamma-ge-rho-certified",
     "gamma-ge-rho", "random-initialization", "encodings", "figure-1a", "li-sample-complexity",
@@ -64,14 +64,14 @@ AMENDED = {
 
 class TestRegistry:
     def test_changes_after_a_run_are_marked(self):
-        assert {one for one in claim_ids() if "amended" in texts(one)} == AMENDED
+        assert {claim_id for claim_id in claim_ids() if "amended" in texts(claim_id)} == AMENDED
 
     def test_lists_every_claim_of_section_4_1_in_order(self):
         assert tuple(claim_id for claim_id in claim_ids() if claim_id in SECTION_4_1) == SECTION_4_1
-        assert tuple(load(one).id for one in claim_ids()) == claim_ids()
+        assert tuple(load(claim_id).id for claim_id in claim_ids()) == claim_ids()
 
     @pytest.mark.parametrize("claim_id", SECTION_4_1)
-    def test_every_claim_says_what_it_is_about(self, claim_id):
+    def test_every_claim_has_its_texts(self, claim_id):
         claim = load(claim_id)
         assert isinstance(claim, Claim)
         assert "4.1" in claim.place
@@ -85,11 +85,11 @@ class TestRegistry:
         code = (
             "import sys\n"
             "from simulations.reproduction.registry import claim_ids, texts\n"
-            "assert all(texts(one)['method'] for one in claim_ids())\n"
+            "assert all(texts(claim_id)['method'] for claim_id in claim_ids())\n"
             f"print([name for name in {heavy!r} if name in sys.modules])"
         )
-        found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        assert found.stdout.decode().strip() == "[]"
+        process = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        assert process.stdout.decode().strip() == "[]"
 
 
 @pytest.fixture
@@ -211,21 +211,19 @@ class TestNumbers:
         assert row.final_rate < -1.0
 
 
-class TestVerdictsCouldComeOutOtherwise:
-    def test_reduced_descent_with_a_wrong_multiplicity_is_caught(self, short_descents):
-        short_descents["factor"] = 1.001
-        claim = load("reduced-equals-full")
-        assert claim.run(Context(quick=True)).verdict is Verdict.FAILS
+def test_reduced_descent_with_a_wrong_rate_fails(short_descents):
+    short_descents["factor"] = 1.001
+    assert load("reduced-equals-full").run(Context(quick=True)).verdict is Verdict.FAILS
 
 
-def by_name(name):
+def figure_named(name):
     return next(figure for figure in figures(SECTION_4_1) if figure.name == name)
 
 
 @cache
-def drawn(name):
-    """A figure as it is laid out, drawn once for the tests that look at it."""
-    figure = by_name(name)
+def canvas_of(name):
+    """Return a figure with its final layout, drawn once for all tests."""
+    figure = figure_named(name)
     canvas = Canvas(figsize=figure.size, layout="constrained")
     figure.draw(canvas)
     canvas.draw_without_rendering()
@@ -241,22 +239,22 @@ def test_names_are_unique_and_known():
 @pytest.mark.parametrize("name", FIGURES)
 class TestEveryFigure:
     @pytest.mark.traced
-    def test_renders_explains_itself_and_changes_nothing_global(self, name):
-        figure, before = by_name(name), dict(matplotlib.rcParams)
+    def test_renders_without_global_changes_and_has_texts(self, name):
+        figure, before = figure_named(name), dict(matplotlib.rcParams)
         assert render(figure).startswith(b"\x89PNG")
         assert dict(matplotlib.rcParams) == before
         assert figure.title
         assert len(figure.caption) > 40
 
     def test_axes_are_labelled_and_readable(self, name):
-        for ax in drawn(name).axes:
+        for ax in canvas_of(name).axes:
             bottom = ax.get_subplotspec() is None or ax.get_subplotspec().is_last_row()
             assert ax.get_xlabel() or not bottom or ax.get_label() == "<colorbar>"
             for label in (ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels()):
                 assert label.get_fontsize() >= 9
 
-    def test_legend_lies_beside_the_data_or_is_in_a_free_corner(self, name):
-        for ax in drawn(name).axes:
+    def test_legend_does_not_cover_the_data(self, name):
+        for ax in canvas_of(name).axes:
             legend = ax.get_legend()
             if legend is None:
                 continue
@@ -267,7 +265,7 @@ class TestEveryFigure:
                     assert not box.count_contains(points[np.isfinite(points).all(axis=1)])
 
     def test_draws_again_from_its_netcdf_file(self, name, tmp_path):
-        figure = by_name(name)
+        figure = figure_named(name)
         write_dataset(tmp_path / "data.nc", figure.data)
         with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
             assert figure.draw.func(data.load())
@@ -281,7 +279,7 @@ def test_the_book_lists_every_claim_in_order():
     assert tuple(re.findall(r"^\| `([\w.-]+)` \|", page, re.MULTILINE)) == claim_ids()
 
 
-def test_the_readme_is_short_and_its_links_lead_somewhere():
+def test_the_readme_is_short_and_its_links_are_valid():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 100
     links = re.findall(r"\]\(([^)]+)\)", text)

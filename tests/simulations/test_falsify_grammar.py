@@ -11,8 +11,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.grammar import FUNCTIONS, ConjectureError, names_in, parse
+from simulations.falsify.grammar import ConjectureError, parse
 from simulations.falsify.meaning import depends_on_the_whole_run, holds, number, violation
+from symbolic.core.grammar import FUNCTIONS, names_in
 
 NAMES = ("alpha", "gamma", "rho", "D")
 
@@ -243,11 +244,11 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("text", "sentence", "at"),
         [
-            ("", "the conjecture ends where a value is expected", 0),
+            ("", "the formula ends where a value is expected", 0),
             ("gamma", "a statement is needed here", 0),
             ("gama >= rho", "unknown name 'gama': did you mean gamma", 0),
             ("gamma >= zzzzz", "unknown name 'zzzzz': known are D, alpha, gamma, rho", 9),
-            ("gamma >= rho +", "the conjecture ends where a value is expected", 14),
+            ("gamma >= rho +", "the formula ends where a value is expected", 14),
             ("gamma = rho", "'=' has no meaning here: equality is written ==", 6),
             ("gamma >= rho rho", "'rho' is not expected here", 13),
             ("(gamma >= rho", "this parenthesis is not closed", 0),

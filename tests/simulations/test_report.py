@@ -1,29 +1,29 @@
+"""The page of a report, and the text of its sentences and numbers."""
+
 import base64
-import io
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 
-from simulations.display import PlainDisplay
 from simulations.files.store import StoreError
 from simulations.reproduction.claim import Context
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.report import MEANING, rerun, show, write_report
-from simulations.reproduction.run import measure, reproduce
+from simulations.reproduction.run import measure
 from simulations.reproduction.typeset import points, typeset
 from symbolic.core.prose import pieces
-from tests.simulations.fakes import claim, figure
+from tests.simulations.fakes import claim, figure, run
 
 STAMP = {"patchdyn": "0.1.0", "commit": "", "numpy": "2.0", "mode": "quick"}
 VOID = {"meta", "img", "br", "input", "wbr"}
 
 
 class Page(HTMLParser):
-    """Checks that tags nest, and collects what a browser would load."""
+    """Parser that checks that tags nest, and collects ids, links, loaded files and text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -32,42 +32,42 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.attributes: list[tuple[str, dict[str, str | None]]] = []
-        self.words = ""
+        self.text = ""
         self.feed(text)
         self.close()
         assert self.open == []
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.attributes.append((tag, found))
+        attributes = dict(attrs)
+        self.attributes.append((tag, attributes))
         if tag not in VOID:
             self.open.append(tag)
-        if "id" in found:
-            self.ids.append(found["id"])
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
         if tag == "a":
-            self.links.append(found["href"])
-        elif "src" in found or "href" in found:
-            self.loaded.append(found.get("src") or found["href"])
+            self.links.append(attributes["href"])
+        elif "src" in attributes or "href" in attributes:
+            self.loaded.append(attributes.get("src") or attributes["href"])
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.words += data
+        self.text += data
 
 
 @pytest.fixture
 def folder(tmp_path):
     claims = [
         claim("one", figures=[figure()], warning="estimated & so on"),
-        claim("two", verdict=Verdict.FAILS, measured={"found": "never", "large": 10**12}),
+        claim("two", verdict=Verdict.FAILS, extra={"solution": "never", "large": 10**12}),
         claim("bad", error=ValueError("<no root>")),
         claim("slow", error=KeyboardInterrupt()),
         claim("last", verdict=Verdict.FINDING),
     ]
-    folder = ReportFolder(tmp_path, STAMP, [c.id for c in claims])
-    reproduce(claims, folder, PlainDisplay(io.StringIO()), quick=True)
-    return folder
+    run(tmp_path, claims, stamp=STAMP, quick=True)
+    with ReportFolder(tmp_path, STAMP, ()) as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ class TestPage:
         assert set(page.loaded) == {"figures/line.png"}
         assert not re.search(r"https?:|//|url\(|@import|<script", text)
 
-    def test_single_file_holds_its_figures(self, folder):
+    def test_single_file_contains_its_figures(self, folder):
         write_report(folder, {}, single_file=True)
         text = (folder.path / "report.html").read_text(encoding="utf-8")
         loaded = Page(text).loaded
@@ -94,8 +94,8 @@ class TestPage:
         assert base64.b64decode(picture) == (folder.path / "figures" / "line.png").read_bytes()
         assert not re.search(r"https?:|//|url\(|@import|<script", re.sub('base64,[^"]*', "", text))
 
-    def test_figures_are_told_to_those_who_do_not_see_them(self, page):
-        alts = [found["alt"] for tag, found in page.attributes if tag == "img"]
+    def test_figures_have_alternative_texts(self, page):
+        alts = [attributes["alt"] for tag, attributes in page.attributes if tag == "img"]
         assert alts == ["A <line>. What & how."]
 
     def test_headings_are_in_order(self, page):
@@ -105,7 +105,7 @@ class TestPage:
         assert all(after <= before + 1 for before, after in pairwise(levels))
 
     def test_readable_on_a_phone(self, page, text):
-        assert any(found.get("name") == "viewport" for _, found in page.attributes)
+        assert any(attributes.get("name") == "viewport" for _, attributes in page.attributes)
         assert "max-width: 100%" in text
         assert "prefers-color-scheme: dark" in text
 
@@ -117,20 +117,20 @@ class TestPage:
         assert {link[1:] for link in page.links} <= set(page.ids)
         assert page.ids.index("summary") < page.ids.index("one") < page.ids.index("provenance")
 
-    def test_filters_know_every_verdict_and_every_paper(self, page):
-        shown = {found.get("data-verdict") for _, found in page.attributes} - {None}
+    def test_filters_offer_every_verdict(self, page):
+        shown = {attributes.get("data-verdict") for _, attributes in page.attributes} - {None}
         assert shown == {"holds", "fails", "error", "missing"}
         choices = {name for name in page.ids if name.startswith("verdict-")}
-        assert choices == {f"verdict-{one}" for one in (*shown, "all")}
+        assert choices == {f"verdict-{verdict}" for verdict in (*shown, "all")}
 
-    def test_badges_say_the_verdict_in_words(self, text):
+    def test_badges_contain_the_verdict_as_text(self, text):
         badges = re.findall(r'class="badge \w+" title="[^"]+">(\w+)<', text)
-        assert badges[:4] == ["holds", "fails", "error", "missing"]  # how many of each
+        assert badges[:4] == ["holds", "fails", "error", "missing"]  # the counts
         assert badges[4:9] == ["holds", "fails", "error", "missing", "missing"]
         assert badges[4:9] == badges[9:]
 
-    def test_each_claim_tells_everything(self, page):
-        for words in (
+    def test_each_claim_has_all_its_texts(self, page):
+        for text in (
             "The statement of one: a<b & c.",
             "What one measures.",
             "The worst of 3 is 10−12.",
@@ -147,22 +147,21 @@ class TestPage:
             "Quick run",
             "none: not run from a checkout",
         ):
-            assert words in page.words, words
+            assert text in page.text, text
 
     def test_page_of_a_full_run_has_no_notes(self, tmp_path):
-        folder = ReportFolder(tmp_path / "full", STAMP | {"mode": "full"}, ["one"])
-        reproduce([claim("one")], folder, PlainDisplay(io.StringIO()))
-        words = Page((folder.path / "report.html").read_text()).words
-        assert "Quick run" not in words
-        assert "Not run yet" not in words
-        assert "patchdyn reproduce --only one --out report-one" in words
+        run(tmp_path / "full", [claim("one")], stamp=STAMP | {"mode": "full"})
+        text = Page((tmp_path / "full" / "report.html").read_text()).text
+        assert "Quick run" not in text
+        assert "Not run yet" not in text
+        assert "patchdyn reproduce --only one --out report-one" in text
 
-    def test_claim_that_nobody_knows_any_more(self, folder):
+    def test_claim_that_is_no_longer_registered(self, folder):
         folder.claims.append("gone")
         write_report(folder, {})
         assert "gone" in Page((folder.path / "report.html").read_text()).ids
 
-    def test_picture_that_cannot_be_read(self, folder, monkeypatch):
+    def test_image_that_cannot_be_read(self, folder, monkeypatch):
         records = folder.records()
         records["one"]["figures"][0]["name"] = "absent"
         monkeypatch.setattr(folder, "records", lambda: records)
@@ -171,24 +170,23 @@ class TestPage:
 
 
 class TestFindings:
-    def page_of(self, tmp_path, **words):
-        folder = ReportFolder(tmp_path, STAMP | {"mode": "full"}, ["one"])
-        reproduce([claim("one", **words)], folder, PlainDisplay(io.StringIO()))
+    def page_of(self, tmp_path, **options):
+        run(tmp_path, [claim("one", **options)])
         return (tmp_path / "report.html").read_text(encoding="utf-8")
 
-    def test_sentence_stands_in_row_and_section(self, tmp_path):
+    def test_finding_is_in_row_and_section(self, tmp_path):
         text = self.page_of(tmp_path, finding="It is {n}.")
         assert text.count('<p class="found">It is 3.</p>') == 1
         assert "<td>It is 3.</td>" in text
 
-    def test_a_criterion_changed_after_a_run_says_so_in_row_and_section(self, tmp_path):
+    def test_a_change_after_a_run_is_in_row_and_section(self, tmp_path):
         text = self.page_of(tmp_path, finding="It is 3.", amended="Was 2 & is 3.")
         note = "Changed after a run: Was 2 &amp; is 3."
         assert f'<td>It is 3. <span class="soft">{note}</span></td>' in text
         assert "<strong>Changed after a run:</strong> Was 2 &amp; is 3.</p>" in text
         assert "Changed after" not in self.page_of(tmp_path / "other", finding="It is 3.")
 
-    def test_statement_figure_finding_predicates_numbers(self, tmp_path):
+    def test_order_of_the_parts_of_a_claim(self, tmp_path):
         text = self.page_of(tmp_path, finding="It is {n}.", figures=[figure()])
         section = text[text.index('id="one"') :]
         parts = (
@@ -198,8 +196,8 @@ class TestFindings:
             "the worst is small",
             "Measured numbers",
         )
-        places = [section.index(part) for part in parts]
-        assert places == sorted(places)
+        positions = [section.index(part) for part in parts]
+        assert positions == sorted(positions)
 
     def test_a_failing_row_is_marked_with_its_predicate(self, tmp_path):
         text = self.page_of(tmp_path, verdict=Verdict.FAILS)
@@ -207,7 +205,7 @@ class TestFindings:
         assert re.search(r'<tr class="bad">.*<td>the worst is small</td></tr>', text)
         assert "Not satisfied" not in self.page_of(tmp_path / "other")
 
-    def test_a_missing_number_is_written_in_words(self, tmp_path):
+    def test_a_missing_number_is_replaced_by_its_text(self, tmp_path):
         assert '<td class="number">never</td>' in self.page_of(tmp_path)
 
     def test_each_table_is_stored_as_csv(self, tmp_path):
@@ -218,7 +216,7 @@ class TestFindings:
 
 
 @pytest.mark.parametrize(
-    ("summary", "told"),
+    ("text", "expected"),
     [
         ("gamma >= rho holds; it is so", ["gamma >= rho holds.", "It is so."]),
         ("max |rho| falls (a; b); rho", ["max |rho| falls (a; b).", "rho."]),
@@ -226,34 +224,32 @@ class TestFindings:
         ("", []),
     ],
 )
-def test_a_summary_point_by_point(summary, told):
-    assert points(summary) == told
+def test_points_of_a_text(text, expected):
+    assert points(text) == expected
 
 
-class TestNumbers:
-    def test_long_tables_are_folded_and_shown_in_full(self, tmp_path):
-        record, _ = measure(claim("one"), Context(quick=True), stamp=STAMP)
-        record["tables"][0]["rows"] *= 30
-        folder = ReportFolder(tmp_path, STAMP, ["one", "two"])
+def test_long_tables_are_collapsed(tmp_path):
+    record, _ = measure(claim("one"), Context(quick=True), STAMP)
+    record["tables"][0]["rows"] *= 30
+    with ReportFolder(tmp_path, STAMP, ["one", "two"]) as folder:
         folder.save(record)
-        folder.save(measure(claim("two"), Context(quick=True), stamp=STAMP)[0])
+        folder.save(measure(claim("two"), Context(quick=True), STAMP)[0])
         write_report(folder, {})
-        text = (tmp_path / "report.html").read_text(encoding="utf-8")
-        assert re.findall(r"<details( open)?><summary>Measured numbers", text) == ["", " open"]
-        assert text.count('<th scope="row">16</th>') == 31
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r"<details( open)?><summary>Measured numbers", text) == ["", " open"]
+    assert text.count('<th scope="row">16</th>') == 31
 
 
 class TestTypesetting:
     @pytest.mark.parametrize("name", claim_ids())
     def test_every_statement_becomes_mathml(self, name):
-        """Every formula is one that the library reads, tags nest, and no mark is left in words."""
+        """Every formula is converted, tags nest, and no markup is left between formulas."""
         statement = load(name).statement
         html = str(typeset(statement))
         Page(html)
         formulas = [piece for piece in pieces(statement) if piece.category == "math"]
         assert html.count("<math>") >= len(formulas)
-        words = re.sub(r"<math>.*?</math>", "", html)
-        assert not re.search(r"[_^$\\]", words)
+        assert not re.search(r"[_^$\\]", re.sub(r"<math>.*?</math>", "", html))
 
     def test_everything_else_is_escaped(self):
         html = str(typeset("<script>no</script> & `<code>` if alpha < b > c"))
@@ -261,14 +257,14 @@ class TestTypesetting:
         assert "&amp; <code>&lt;code&gt;</code>" in html
         assert set(re.findall(r"<(\w+)", html)) <= {"math", "mrow", "mi", "mo", "code", "wbr"}
 
-    def test_a_formula_that_cannot_be_read_is_shown_as_it_was_typed(self, monkeypatch):
-        def refuse(latex):
+    def test_a_formula_that_cannot_be_converted_is_shown_as_text(self, monkeypatch):
+        def fail(latex):
             raise ValueError(latex)
 
-        monkeypatch.setattr("latex2mathml.converter.convert", refuse)
+        monkeypatch.setattr("latex2mathml.converter.convert", fail)
         assert "zeta_77 &lt; 3" in str(typeset("where zeta_77 < 3 holds"))
 
-    def test_what_stands_at_a_formula_stays_on_its_line(self):
+    def test_brackets_next_to_a_formula_stay_on_its_line(self):
         html = str(typeset("holds (alpha_55 > 0), it"))
         line = '<span class="line">'
         assert re.fullmatch(rf"holds {line}{line}\(<math>.*</math></span>\),</span> it", html)
@@ -286,7 +282,7 @@ def test_command_that_reruns():
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "text"),
     [
         (None, "–"),
         (True, "yes"),
@@ -296,5 +292,5 @@ def test_command_that_reruns():
         ([{"D": 8}, {"D": 9}], "D = 8; D = 9"),
     ],
 )
-def test_numbers_as_a_person_writes_them(value, words):
-    assert show(value) == words
+def test_values_as_short_text(value, text):
+    assert show(value) == text

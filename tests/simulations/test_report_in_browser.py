@@ -1,18 +1,14 @@
-"""The report in a real browser: links, filters, folding, silence, no text over another."""
+"""The report in a browser: links, filters, collapsed parts, requests, and layout."""
 
-import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from simulations.display import PlainDisplay
 from simulations.reproduction.claim import Paper
-from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import load
-from simulations.reproduction.run import reproduce
-from tests.simulations.fakes import claim, figure
+from tests.simulations.fakes import STAMP, claim, figure, run
 
 pytestmark = pytest.mark.slow
 PAPERS = Paper("One, Two", "T", "2022"), Paper("Three", "T", "2024")
@@ -22,43 +18,41 @@ MANY = {f"n{number}": 10.0**number for number in range(12)}
 def claims():
     """Return claims of two papers with the statements of real ones."""
     first, second = PAPERS
-    made = {
-        "lemma-4.3": claim("lemma-4.3", figures=[figure()], measured=MANY),
+    fakes = {
+        "lemma-4.3": claim("lemma-4.3", figures=[figure()], extra=MANY),
         "theorem-3.1": claim("theorem-3.1", verdict=Verdict.FINDING, finding="It is 1/8 < q."),
         "huang-scaling": claim("huang-scaling", figures=[figure("other")]),
         "events": claim("events", error=ValueError("no root")),
     }
     papers = {"huang-scaling": second}
     return [
-        replace(one, statement=load(name).statement, paper=papers.get(name, first))
-        for name, one in made.items()
+        replace(fake, statement=load(name).statement, paper=papers.get(name, first))
+        for name, fake in fakes.items()
     ]
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    path, made = tmp_path_factory.mktemp("report"), claims()
-    stamp = {"patchdyn": "0.1.0", "commit": "", "mode": "quick"}
-    with ReportFolder(path, stamp, [one.id for one in made]) as folder:
-        reproduce(made, folder, PlainDisplay(io.StringIO()), quick=True)
+    path = tmp_path_factory.mktemp("report")
+    run(path, claims(), stamp=STAMP | {"mode": "quick"}, quick=True)
     return (path / "report.html").as_uri()
 
 
 @pytest.fixture
 def opened(browser, address):
-    """Return a function that opens the page and what it collects: console, requests, failures."""
+    """Return a function that opens the page; its log has console messages and requests."""
     contexts = []
 
     def open_page(**options):
         context = browser.new_context(offline=True, **options)
         contexts.append(context)
-        page, heard = context.new_page(), {"console": [], "requests": [], "failed": []}
-        page.on("console", lambda message: heard["console"].append(message.text))
-        page.on("pageerror", lambda error: heard["console"].append(str(error)))
-        page.on("request", lambda request: heard["requests"].append(request.url))
-        page.on("requestfailed", lambda request: heard["failed"].append(request.url))
+        page, log = context.new_page(), {"console": [], "requests": [], "failed": []}
+        page.on("console", lambda message: log["console"].append(message.text))
+        page.on("pageerror", lambda error: log["console"].append(str(error)))
+        page.on("request", lambda request: log["requests"].append(request.url))
+        page.on("requestfailed", lambda request: log["failed"].append(request.url))
         page.goto(address)
-        return page, heard
+        return page, log
 
     yield open_page
     for context in contexts:
@@ -72,18 +66,17 @@ def shown(page):
 
 
 class TestPage:
-    def test_silent_and_sufficient(self, opened, address):
-        """No message, no request but for its figures, all of which are drawn."""
-        page, heard = opened()
+    def test_no_messages_and_no_requests_except_for_figures(self, opened, address):
+        page, log = opened()
         page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
         page.wait_for_function("[...document.images].every(i => i.complete && i.naturalWidth)")
-        assert heard["console"] == []
-        assert heard["failed"] == []
+        assert log["console"] == []
+        assert log["failed"] == []
         folder = address.removesuffix("report.html")
         figures = {f"{folder}figures/line.png", f"{folder}figures/other.png"}
-        assert set(heard["requests"]) == {address, *figures}
+        assert set(log["requests"]) == {address, *figures}
 
-    def test_links_lead_to_what_they_name(self, opened):
+    def test_links(self, opened):
         page, _ = opened()
         page.click("table.summary a[href='#huang-scaling']")
         assert page.url.endswith("#huang-scaling")
@@ -115,7 +108,7 @@ class TestPage:
         page.keyboard.press("ArrowDown")
         assert shown(page) == ["lemma-4.3", "huang-scaling"]
 
-    def test_folding(self, opened):
+    def test_collapsed_numbers(self, opened):
         page, _ = opened()
         numbers = page.locator("#lemma-4\\.3 details", has_text="Measured numbers")
         cell = numbers.locator("td").last
@@ -136,7 +129,7 @@ class TestPage:
         assert all(width > 3 and 5 < height < 60 for width, height in sizes)
 
 
-#: Boxes of all words and formulas that are seen, cut to what their ancestors let through.
+#: Boxes of all visible words and formulas, clipped by their ancestors.
 BOXES = """() => {
   const boxes = [];
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -162,24 +155,24 @@ BOXES = """() => {
 
 
 def overlaps(boxes):
-    """Return pairs of texts that cover each other by more than a line's own leading."""
-    found = []
+    """Return pairs of texts whose boxes overlap by more than the leading of a line."""
+    pairs = []
     boxes = sorted(boxes, key=lambda box: box["top"])
-    for number, one in enumerate(boxes):
+    for number, box in enumerate(boxes):
         for other in boxes[number + 1 :]:
-            if other["top"] >= one["bottom"]:
+            if other["top"] >= box["bottom"]:
                 break
-            width = min(one["right"], other["right"]) - max(one["left"], other["left"])
-            height = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+            width = min(box["right"], other["right"]) - max(box["left"], other["left"])
+            height = min(box["bottom"], other["bottom"]) - max(box["top"], other["top"])
             if width > 2 and height > 8:
-                found.append((one["text"], other["text"]))
-    return found
+                pairs.append((box["text"], other["text"]))
+    return pairs
 
 
 class TestLayout:
     @pytest.mark.parametrize("width", [1200, 360])
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_no_text_covers_another(self, opened, width, scheme, tmp_path):
+    def test_no_text_overlaps_another(self, opened, width, scheme, tmp_path):
         page, _ = opened(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         boxes = page.evaluate(BOXES)
@@ -190,9 +183,9 @@ class TestLayout:
         page.screenshot(path=tmp_path / "page.png", full_page=True)
         least, paper, most = brightness(tmp_path / "page.png")
         assert paper > 0.95 if scheme == "light" else paper < 0.15
-        assert most - least > 0.8  # there is ink
+        assert most - least > 0.8  # the page is not empty
 
-    def test_overlapping_text_would_be_seen(self, opened):
+    def test_overlapping_text_is_detected(self, opened):
         page, _ = opened()
         page.add_style_tag(content="table.summary tr { display: block; height: 8px; }")
         assert overlaps(page.evaluate(BOXES))
@@ -205,7 +198,7 @@ class TestLayout:
 
 
 def brightness(path):
-    """Return the least, the median and the greatest brightness of a picture, in [0, 1]."""
+    """Return the least, the median and the greatest brightness of an image, in [0, 1]."""
     from matplotlib.image import imread
 
     grey = imread(path)[..., :3].mean(axis=-1)

@@ -1,7 +1,12 @@
+"""Runs of claims: records, resumption, existing folders, worker processes and displays."""
+
 import errno
 import io
 import json
 import os
+import signal
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,18 +16,11 @@ from rich.console import Console
 from simulations.display import LiveDisplay, PlainDisplay, choose_display, progress_bar
 from simulations.files.stamp import code_fingerprint, stamp
 from simulations.files.store import StoreError
+from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.folder import ReportFolder
-from simulations.reproduction.predicates import Verdict
-from simulations.reproduction.run import reproduce
-from tests.simulations.fakes import claim, figure
-
-STAMP = {"patchdyn": "0.1.0", "commit": "abc", "code": "123", "mode": "full", "seed": "0"}
-
-
-def run(path, claims, *, stamp=STAMP, stream=None, **options):
-    folder = ReportFolder(path, stamp, [c.id for c in claims], force=options.get("force", False))
-    display = PlainDisplay(stream or io.StringIO())
-    return reproduce(claims, folder, display, **options)
+from simulations.reproduction.predicates import Column, Table, Verdict
+from simulations.reproduction.run import Outcome, grouped, reproduce
+from tests.simulations.fakes import STAMP, claim, figure, run
 
 
 def report(path):
@@ -37,15 +35,15 @@ class TestFirstRun:
     def test_everything_is_written(self, tmp_path):
         stream = io.StringIO()
         claims = [claim("one", figures=[figure()]), claim("two", verdict=Verdict.FINDING)]
-        result = run(tmp_path / "out", claims, stream=stream)
-        assert (result.finished, result.failed, result.interrupted) == (["one", "two"], [], False)
+        outcome = run(tmp_path / "out", claims, stream=stream)
+        assert outcome == Outcome(["one", "two"])
         first, second = report(tmp_path / "out")
         assert (first["claim"], first["verdict"], second["verdict"]) == ("one", "holds", "finding")
         assert first["measured"][0] == {
             "name": "worst", "label": "the worst", "at": {"D": 16, "qD": 2.0}, "value": 1e-12,
             "unit": "", "rtol": 1e-6, "atol": 0.0,
         }  # fmt: skip
-        assert [one["value"] for one in first["measured"]] == [1e-12, None, 3, True]
+        assert [number["value"] for number in first["measured"]] == [1e-12, None, 3, True]
         assert first["tolerance"] == 1e-11
         assert first["parameters"] == {"problem": {"D": 16, "q": 0.125}, "state": [0.0, 0.0]}
         assert first["place"] == "Place of one"
@@ -64,14 +62,14 @@ class TestFirstRun:
             assert json.loads(data.attrs["provenance"]) == STAMP
             assert json.loads(data.attrs["parameters"])["problem"]["D"] == 16
 
-    def test_context_reaches_the_claim(self, tmp_path):
-        one = claim("one")
-        run(tmp_path, [one], quick=True, seed=7)
-        assert one.measure.context.quick
-        assert not one.measure.context.thorough
-        assert one.measure.context.seed == 7
+    def test_settings_are_passed_to_the_claim(self, tmp_path):
+        first = claim("one")
+        run(tmp_path, [first], quick=True, seed=7)
+        assert first.measure.context.quick
+        assert not first.measure.context.thorough
+        assert first.measure.context.seed == 7
 
-    def test_warnings_are_part_of_the_record(self, tmp_path):
+    def test_warnings_are_stored(self, tmp_path):
         run(tmp_path, [claim("one", warning="estimated by sampling")])
         assert report(tmp_path)[0]["warnings"] == ["estimated by sampling"]
 
@@ -82,14 +80,13 @@ class TestFirstRun:
 
 class TestClaimThatRaises:
     def test_is_recorded_and_the_others_run(self, tmp_path):
-        result = run(tmp_path, [claim("bad", error=ValueError("no such root")), claim("good")])
-        assert (result.finished, result.failed) == (["good"], ["bad"])
+        outcome = run(tmp_path, [claim("bad", error=ValueError("no such root")), claim("good")])
+        assert outcome == Outcome(["good"], ["bad"])
         assert [entry["claim"] for entry in report(tmp_path)] == ["good"]
         assert manifest(tmp_path)["failed"] == {"bad": "ValueError: no such root"}
         assert "ValueError: no such root" in (tmp_path / "report.html").read_text()
-        assert (
-            "Traceback" in json.loads((tmp_path / "claims" / "bad.json").read_text())["traceback"]
-        )
+        record = json.loads((tmp_path / "claims" / "bad.json").read_text())
+        assert "Traceback" in record["traceback"]
 
     def test_is_run_again_next_time(self, tmp_path):
         bad = claim("bad", error=ValueError("now"))
@@ -101,21 +98,18 @@ class TestClaimThatRaises:
     def test_figure_that_cannot_be_drawn(self, tmp_path):
         broken = figure()
         object.__setattr__(broken, "draw", lambda canvas: 1 / 0)
-        result = run(tmp_path, [claim("one", figures=[broken])])
-        assert result.failed == ["one"]
+        assert run(tmp_path, [claim("one", figures=[broken])]).failed == ["one"]
         assert not (tmp_path / "figures").exists()
 
 
 class TestInterruption:
-    def test_finished_claims_are_kept_and_missing_ones_named(self, tmp_path):
+    def test_finished_claims_are_stored_and_missing_ones_listed(self, tmp_path):
         claims = [
             claim("one", figures=[figure()]),
             claim("two", error=KeyboardInterrupt()),
             claim("three"),
         ]
-        result = run(tmp_path, claims)
-        assert result.interrupted
-        assert result.finished == ["one"]
+        assert run(tmp_path, claims) == Outcome(["one"], interrupted=True)
         assert [entry["claim"] for entry in report(tmp_path)] == ["one"]
         assert manifest(tmp_path)["missing"] == ["two", "three"]
         page = (tmp_path / "report.html").read_text()
@@ -127,29 +121,28 @@ class TestInterruption:
         run(tmp_path, claims)
         claims[1].measure.error = None
         stream = io.StringIO()
-        result = run(tmp_path, claims, stream=stream)
-        assert result.finished == ["one", "two"]
+        assert run(tmp_path, claims, stream=stream).finished == ["one", "two"]
         assert [c.measure.calls for c in claims] == [1, 2]
         assert "[reused]" in stream.getvalue()
 
     @pytest.mark.parametrize("name", ["figures/line.png", "data/line.nc", "claims/one.json"])
     def test_incomplete_claim_is_run_again(self, tmp_path, name):
-        one = claim("one", figures=[figure()])
-        run(tmp_path, [one])
+        first = claim("one", figures=[figure()])
+        run(tmp_path, [first])
         (tmp_path / name).unlink()
-        run(tmp_path, [one])
-        assert one.measure.calls == 2
+        run(tmp_path, [first])
+        assert first.measure.calls == 2
         assert (tmp_path / name).is_file()
 
     @pytest.mark.parametrize("content", ["{half", "[]"])
     def test_damaged_record_is_run_again(self, tmp_path, content):
-        one = claim("one")
-        run(tmp_path, [one])
+        first = claim("one")
+        run(tmp_path, [first])
         (tmp_path / "claims" / "one.json").write_text(content)
-        assert run(tmp_path, [one]).finished == ["one"]
-        assert one.measure.calls == 2
+        assert run(tmp_path, [first]).finished == ["one"]
+        assert first.measure.calls == 2
 
-    def test_full_disk_keeps_what_was_finished(self, tmp_path, monkeypatch):
+    def test_full_disk_preserves_finished_claims(self, tmp_path, monkeypatch):
         replace = os.replace
 
         def full(source, target):
@@ -171,7 +164,7 @@ class TestExistingFolder:
         assert [entry["claim"] for entry in report(tmp_path)] == ["one", "two"]
 
     @pytest.mark.parametrize(
-        ("change", "words"),
+        ("change", "sentence"),
         [
             ({"patchdyn": "0.2.0"}, r"another version \(0\.1\.0, now 0\.2\.0\)"),
             ({"commit": "def"}, r"another commit \(abc, now def\)"),
@@ -181,10 +174,10 @@ class TestExistingFolder:
             ({"seed": "1"}, r"another seed \(0, now 1\)"),
         ],
     )
-    def test_results_of_another_version_are_refused_and_stay(self, tmp_path, change, words):
+    def test_results_of_another_version_are_rejected_and_stay(self, tmp_path, change, sentence):
         run(tmp_path, [claim("one")])
         before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-        with pytest.raises(StoreError, match=words):
+        with pytest.raises(StoreError, match=sentence):
             run(tmp_path, [claim("one")], stamp=STAMP | change)
         assert before == {path: path.read_bytes() for path in before}
 
@@ -198,16 +191,16 @@ class TestExistingFolder:
         assert [path.read_text() for path in mine] == ["mine", "mine"]
         assert {path.name for path in (tmp_path / "figures").iterdir()} == {"mine.png", "line.png"}
 
-    def test_force_runs_finished_claims_again_and_keeps_the_others(self, tmp_path):
-        one, two = claim("one", figures=[figure()]), claim("two")
-        run(tmp_path, [one, two])
-        run(tmp_path, [one], force=True)
-        assert (one.measure.calls, two.measure.calls) == (2, 1)
+    def test_force_runs_finished_claims_again_and_preserves_the_others(self, tmp_path):
+        first, second = claim("one", figures=[figure()]), claim("two")
+        run(tmp_path, [first, second])
+        run(tmp_path, [first], force=True)
+        assert (first.measure.calls, second.measure.calls) == (2, 1)
         assert [entry["claim"] for entry in report(tmp_path)] == ["one", "two"]
 
     @pytest.mark.parametrize("force", [False, True])
     @pytest.mark.parametrize("name", ["thesis.tex", "patchdyn.json"])
-    def test_folder_of_somebody_else_is_refused(self, tmp_path, name, force):
+    def test_other_folder_is_rejected(self, tmp_path, name, force):
         (tmp_path / name).write_text('{"format": "theirs"}')
         with pytest.raises(StoreError, match="is not empty and is not a report of patchdyn"):
             run(tmp_path, [claim("one")], force=force)
@@ -226,19 +219,18 @@ class TestExistingFolder:
             run(tmp_path, [claim("one")], force=True)
 
 
-def test_a_record_of_another_claim_is_not_its_own(tmp_path):
-    """Undamaged, but in the place of another: it counts as missing."""
-    one, two = claim("one"), claim("two")
-    run(tmp_path, [one, two])
+def test_a_record_with_the_name_of_another_claim_counts_as_missing(tmp_path):
+    first, second = claim("one"), claim("two")
+    run(tmp_path, [first, second])
     content = (tmp_path / "claims" / "one.json").read_bytes()
     (tmp_path / "claims" / "two.json").write_bytes(content)
-    run(tmp_path, [one, two])
-    assert (one.measure.calls, two.measure.calls) == (1, 2)
+    run(tmp_path, [first, second])
+    assert (first.measure.calls, second.measure.calls) == (1, 2)
     assert [entry["claim"] for entry in report(tmp_path)] == ["one", "two"]
 
 
 class TestDisplay:
-    def test_plain_lines_where_there_is_no_terminal(self):
+    def test_plain_lines_without_a_terminal(self):
         assert isinstance(choose_display(io.StringIO()), PlainDisplay)
         with progress_bar("title") as progress:
             assert progress is None
@@ -246,9 +238,9 @@ class TestDisplay:
     def test_live_bars_on_a_terminal(self, tmp_path):
         stream = io.StringIO()
         claims = [claim("one"), claim("bad", error=ValueError("[bold]x"))]
-        folder = ReportFolder(tmp_path, STAMP, ["one", "bad"])
         console = Console(file=stream, force_terminal=True, width=120)
-        reproduce(claims, folder, LiveDisplay(console))
+        with ReportFolder(tmp_path, STAMP, ["one", "bad"]) as folder:
+            reproduce(claims, folder, LiveDisplay(console), Context(quick=False))
         assert "holds" in stream.getvalue()
         assert "ValueError: [bold]x" in stream.getvalue()
 
@@ -268,7 +260,7 @@ class TestDisplay:
 
 
 class TestStamp:
-    def test_tells_versions_mode_and_code(self):
+    def test_contains_versions_mode_and_code(self):
         quick, full, other = stamp("quick"), stamp("full"), stamp("full", 7)
         assert (quick.pop("mode"), full.pop("mode"), other.pop("mode")) == ("quick", "full", "full")
         assert (quick["seed"], full["seed"], other.pop("seed")) == ("0", "0", "7")
@@ -276,3 +268,105 @@ class TestStamp:
         assert {"patchdyn", "commit", "numpy", "scipy", "numba", "sympy", "python"} <= set(full)
         assert full["code"] == code_fingerprint()
         assert len(code_fingerprint()) == 12
+
+
+TABLE = Table(index=(), columns={"process": Column("process id")})
+
+
+def report_process(context: Context) -> Measurement:
+    context.progress(0.5)
+    settings = {"quick": context.quick, "scratch": context.scratch}
+    return Measurement({"run": TABLE.frame([{"process": os.getpid()}])}, settings)
+
+
+def die(context: Context) -> Measurement:
+    os._exit(3)
+
+
+def interrupt_parent(context: Context) -> Measurement:
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(1800.0)
+    raise AssertionError("the process should have been ended")
+
+
+def process_of(tables):
+    return {"process": tables["run"].data.process[0]}
+
+
+def measured_by(name: str, measure=report_process, group: str = "") -> Claim:
+    return Claim(
+        id=name, place="place", statement="statement", method="method", tables={"run": TABLE},
+        measure=measure, headline=process_of, finding="It ran in {process}.", group=group,
+    )  # fmt: skip
+
+
+def processes(path):
+    return {record["claim"]: record["measured"][0]["value"] for record in report(path)}
+
+
+def ids(claims, *, quick=False):
+    return [[claim.id for claim in group] for group in grouped(claims, quick=quick)]
+
+
+def test_claims_are_grouped():
+    claims = [measured_by("a", group="x"), measured_by("b"), measured_by("c", group="x")]
+    assert ids(claims) == [["a", "c"], ["b"]]
+    assert ids([claims[1], claims[0], claims[2]]) == [["a", "c"], ["b"]]  # the largest group first
+
+
+def test_a_quick_claim_may_leave_its_group():
+    parts = [measured_by(name, group="x") for name in "acd"]
+    parts[1] = replace(parts[1], alone_if_quick=True)
+    claims = [measured_by("b"), *parts]
+    assert ids(claims, quick=True) == [["a", "d"], ["b"], ["c"]]
+    assert ids(claims) == [["a", "c", "d"], ["b"]]
+
+
+@pytest.mark.slow
+def test_claims_of_a_group_share_a_process(tmp_path):
+    claims = [
+        measured_by("a", group="x"),
+        measured_by("b"),
+        measured_by("c", group="x"),
+        measured_by("d"),
+    ]
+    assert run(tmp_path, claims, quick=True, workers=2).finished == ["a", "b", "c", "d"]
+    process_ids = processes(tmp_path)
+    assert list(process_ids) == ["a", "b", "c", "d"]
+    assert process_ids["a"] == process_ids["c"]
+    assert os.getpid() not in process_ids.values()
+    assert report(tmp_path)[0]["parameters"] == {
+        "quick": True,
+        "scratch": str(tmp_path / "checkpoints" / "a"),
+    }
+
+
+@pytest.mark.slow
+def test_a_lost_claim_is_recorded_and_the_others_run(tmp_path):
+    claims = [
+        measured_by("bad", die, group="x"),
+        measured_by("a", group="x"),
+        measured_by("b"),
+        measured_by("c"),
+    ]
+    assert run(tmp_path, claims, workers=2) == Outcome(["a", "b", "c"], ["bad"])
+    assert "ended with exit code 3" in manifest(tmp_path)["failed"]["bad"]
+    mended = [replace(claims[0], measure=report_process), *claims[1:]]
+    assert run(tmp_path, mended).failed == []
+
+
+@pytest.mark.slow
+def test_an_interruption_ends_the_processes_and_stores_finished_claims(tmp_path):
+    claims = [
+        measured_by("a"),
+        measured_by("b", interrupt_parent),
+        measured_by("c"),
+        measured_by("d"),
+    ]
+    start = time.monotonic()
+    outcome = run(tmp_path, claims, workers=2)
+    assert time.monotonic() - start < 900.0
+    assert outcome.interrupted
+    assert "b" not in outcome.finished
+    rest = [replace(claims[1], measure=report_process), *claims[2:]]
+    assert not run(tmp_path, rest).interrupted

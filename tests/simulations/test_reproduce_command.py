@@ -80,10 +80,8 @@ class TestReproduce:
         assert (tmp_path / "report" / "report.html").is_file()
 
     def test_chosen_claims_run_in_the_order_of_the_papers(self, registry, tmp_path):
-        assert (
-            main(["reproduce", *INLINE, "--only", "three", "--only", "one", "--out", str(tmp_path)])
-            == 0
-        )
+        chosen = ["--only", "three", "--only", "one"]
+        assert main(["reproduce", *INLINE, *chosen, "--out", str(tmp_path)]) == 0
         assert [c.measure.calls for c in registry] == [1, 0, 1]
         report = json.loads((tmp_path / "report.json").read_text())
         assert [entry["claim"] for entry in report] == ["one", "three"]
@@ -105,7 +103,7 @@ class TestReproduce:
         main(["reproduce", *INLINE, "--quick", "--out", str(tmp_path)])
         capsys.readouterr()
         assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 2
-        assert "holds a quick run while this one is full" in capsys.readouterr().err
+        assert "contains a quick run while this one is full" in capsys.readouterr().err
         assert main(["reproduce", *INLINE, "--out", str(tmp_path), "--force"]) == 0
 
     def test_thorough_is_passed_to_claims(self, registry, tmp_path, capsys):
@@ -113,7 +111,7 @@ class TestReproduce:
         assert registry[0].measure.context.thorough
         assert json.loads((tmp_path / "report.json").read_text())[0]["thorough"]
         assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 2
-        assert "holds a thorough run while this one is full" in capsys.readouterr().err
+        assert "contains a thorough run while this one is full" in capsys.readouterr().err
         assert main(["reproduce", "--quick", "--thorough"]) == 2
 
     def test_unusable_folder(self, registry, tmp_path, capsys):

@@ -19,6 +19,7 @@ from simulations.positional.claims import figure_2
 from simulations.reproduction.claim import Context
 from simulations.reproduction.registry import load
 from simulations.seeds import seed_at, seeds_of
+from tests.simulations.test_falsify import known_system, run_of
 
 ROOTS = (0, 1, 2, 3)
 
@@ -209,17 +210,17 @@ def test_an_added_number_is_seen(text):
 
 
 def test_rounds_of_a_search_of_each_root_are_its_own(monkeypatch):
-    by_root = []
+    system, by_root = known_system(lambda case: run_of(case, abs)), []
     for root in ROOTS:
         seeds = []
 
-        def record(self, size, seed, _to=seeds):
-            _to.append(seed)
-            if len(_to) == 4:
-                raise search.OutOfTime
+        def record(*key, _to=seeds):
+            _to.append(seed_at(*key))
+            return _to[-1]
 
         with monkeypatch.context() as patch:
-            patch.setattr(search._Search, "_round", record)
-            search.falsify("gamma >= rho", seed=root)
+            patch.setattr(search, "seed_at", record)
+            search.falsify("gamma >= rho", system=system, seed=root, most=150)
+        assert len(set(seeds)) >= 3
         by_root.append(seeds)
     assert disjoint(by_root)

@@ -1,4 +1,4 @@
-"""Tables of measurements: what they refuse, and the verdicts that follow from their rows."""
+"""Tables of measurements: rejected tables, verdicts and counts; settings of a run."""
 
 import pandas as pd
 import pytest
@@ -22,7 +22,7 @@ def rows(*values, inside=True):
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"),
+    ("data", "verdict"),
     [
         (rows(0.5, 0.9), Verdict.HOLDS),
         (rows(0.5, 1.1), Verdict.FINDING),
@@ -34,8 +34,8 @@ def rows(*values, inside=True):
         ([], Verdict.FINDING),
     ],
 )
-def test_the_verdict_follows_from_the_judged_rows(found, verdict):
-    assert LAYOUT.check(LAYOUT.frame(found)).verdict is verdict
+def test_the_verdict_follows_from_the_judged_rows(data, verdict):
+    assert LAYOUT.check(LAYOUT.frame(data)).verdict is verdict
 
 
 def test_counts_are_those_of_judged_rows():
@@ -47,9 +47,9 @@ def test_counts_are_those_of_judged_rows():
 def test_a_row_that_occurs_twice_is_rejected():
     with pytest.raises(ValueError, match=r"measured twice: \[\(8, 0\)\]"):
         LAYOUT.check(LAYOUT.frame([*rows(0.5), *rows(0.7)]))
-    one = Table((), {"x": Column("x")})
+    single = Table((), {"x": Column("x")})
     with pytest.raises(ValueError, match="measured twice"):
-        one.check(one.frame([{"x": 1.0}, {"x": 2.0}]))
+        single.check(single.frame([{"x": 1.0}, {"x": 2.0}]))
 
 
 def test_other_columns_are_rejected():
@@ -78,10 +78,10 @@ def test_settings_by_mode():
 
 
 def test_progress_between_two_fractions():
-    seen = []
-    context = Context(quick=True, progress=seen.append)
+    fractions = []
+    context = Context(quick=True, progress=fractions.append)
     assert list(context.track("ab", 0.2, 0.6)) == ["a", "b"]
-    close(seen, [0.4, 0.6], rel=1e-15)
+    close(fractions, [0.4, 0.6], rel=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def series_of(regime: Regime, sizes: Sequence[int]) -> np.ndarray:
     events = [runs.events(regime.problem(size)) for size in sizes]
     ratios = [each.initial_ratio for each in events]
     switches = [each.rival_at_switch if each.phases == 2 else np.nan for each in events]
-    return np.array([ratios, switches, [each.found.time for each in events]])
+    return np.array([ratios, switches, [each.attended.time for each in events]])
 
 
 def fits(
@@ -107,7 +107,7 @@ def one_phase(problem: MaskedProblem) -> dict[str, float]:
     events = runs.events(problem)
     positions = 1.0 / (problem.z_low**2 * problem.own_size())
     return {
-        "one_phase_time": events.found.time / runs.one_phase_time(problem),
+        "one_phase_time": events.attended.time / runs.one_phase_time(problem),
         "allowed": events.initial_ratio + positions + ROUNDING,
     }
 
@@ -134,10 +134,10 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     )
     artists: dict[str, Any] = {}
     P = data["P"].values
-    for letter, ax, name, label in zip("abc", panels, ("ratio", "switch", "found"), labels):
+    for letter, ax, name, label in zip("abc", panels, ("ratio", "switch", "attended"), labels):
         for number, regime in enumerate(data["regime"].values):
             part = data.isel(regime=number)
-            if name != "found" and str(regime).startswith("global"):
+            if name != "attended" and str(regime).startswith("global"):
                 continue
             colour = PROBLEM_STYLES[number]["color"]
             points = ax.plot(
@@ -181,7 +181,7 @@ def _figure(sizes: Sequence[int], series: Mapping[Regime, np.ndarray]) -> Figure
         xarray.Dataset(
             {
                 name: (("regime", "P"), data[:, number])
-                for number, name in enumerate(("ratio", "switch", "found"))
+                for number, name in enumerate(("ratio", "switch", "attended"))
             }
             | {
                 name: ("regime", [getattr(regime, name) for regime in series])

@@ -76,7 +76,7 @@ def end_of(problem: MaskedProblem) -> dict[str, float]:
     """Return the state of a run at its deadline: attention 1/2 and twice the last stage."""
     run, population = runs.flow(problem, FOLLOWED), runs.population(problem)
     clusters = range(problem.K)
-    times = [find_events(run, population, cluster=k, eps=EPS).found.time for k in clusters]
+    times = [find_events(run, population, cluster=k, eps=EPS).attended.time for k in clusters]
     deadline = max(times) + SLACK * last_stage(problem, EPS)
     row = {"floor": float(run.floor[0]), "deadline": deadline}
     if not deadline <= run.time[-1]:
@@ -129,7 +129,7 @@ def time_to_find(P: int, spread: float) -> float:
     horizon = runs.natural_horizon(problem, 1e-2)
     population = MaskedPopulation(problem, nodes=nodes)
     run = gradient_flow(population, horizon=horizon, rtol=runs.RTOL, records=50)
-    return find_events(run, population).found.time
+    return find_events(run, population).attended.time
 
 
 def times_to(problem: MaskedProblem) -> list[float]:

@@ -8,6 +8,8 @@ CLAIMS = {
     "theory-in-context": "in_context",
     "theory-look-up": "look_up",
     "theory-induction": "induction",
+    "theory-factual-recall": "factual_recall",
+    "theory-sparse-attention": "sparse_attention",
 }
 #: Claim id -> the paper whose theory is stated.
 PAPERS = {
@@ -28,5 +30,15 @@ PAPERS = {
         "Musat, Pimentel, Noci, Stolfo, Sachan, Hofmann",
         "On the Emergence of Induction Heads for In-Context Learning",
         "arXiv 2511.01033",
+    ),
+    "theory-factual-recall": Paper(
+        "Nichani, Lee, Bietti",
+        "Understanding Factual Recall in Transformers via Associative Memories",
+        "ICLR 2025",
+    ),
+    "theory-sparse-attention": Paper(
+        "Zucchet, d'Angelo, Lampinen, Chan",
+        "The Emergence of Sparse Attention: Impact of Data Distribution and Benefits of Repetition",
+        "arXiv 2505.17863",
     ),
 }

@@ -21,6 +21,7 @@ from simulations.stated.findings import examine
 from simulations.stated.full import FullModel
 from simulations.stated.runs import risk
 from symbolic.theory import load_theory
+from symbolic.theory.export.printed import latex_equations
 
 FILES = Path(__file__).parents[1] / "examples"
 #: Coordinates of either kind, pairs, and both variances, of flows from small starts.
@@ -82,6 +83,7 @@ def measure(context: Context) -> Measurement:
         },
         {"starts": STARTS, "variances": STEPS, "N": PAIRS, "size of the start": SIZE},
         (_figure(merged, curves),),
+        latex_equations(merged),
     )
 
 

@@ -30,6 +30,7 @@ from simulations.stated.emergence import (
 from simulations.stated.figures import induction
 from simulations.stated.two_layers import NAMES
 from symbolic.theory import Theory, load_theory
+from symbolic.theory.export.printed import latex_equations
 
 FILE = Path(__file__).parents[1] / "examples" / "induction.py"
 #: Pairs at which every entry is free; in flows of three numbers; in flows of all 19.
@@ -78,6 +79,7 @@ def measure(context: Context) -> Measurement:
         },
         {"thresholds": THRESHOLDS, "size of the start": START, "solved": SOLVED},
         (_figure(threes, flows),),
+        latex_equations(theory),
     )
 
 

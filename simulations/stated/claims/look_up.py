@@ -19,6 +19,7 @@ from simulations.stated.figures import look_up
 from simulations.stated.findings import examine
 from simulations.stated.runs import risk
 from symbolic.theory import load_theory
+from symbolic.theory.export.printed import latex_equations
 
 FILE = Path(__file__).parents[1] / "examples" / "look_up.py"
 IMBALANCED = FILE.with_name("look_up_imbalanced.py")
@@ -84,6 +85,7 @@ def measure(context: Context) -> Measurement:
         },
         {"small": SMALL, "large": sizes, "epsilon": EPSILON},
         (_figure(sizes, runs),),
+        latex_equations(theory),
     )
 
 

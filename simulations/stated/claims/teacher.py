@@ -15,6 +15,7 @@ from simulations.stated.figures import teacher
 from simulations.stated.findings import examine
 from simulations.stated.runs import risk
 from symbolic.theory import load_theory
+from symbolic.theory.export.printed import latex_equations
 
 FILE = Path(__file__).parents[1] / "examples" / "teacher.py"
 #: D, K and nu = |V*| of each flow, and its end in units of D K (D - K).
@@ -55,6 +56,7 @@ def measure(context: Context) -> Measurement:
             "steps": STEPS,
         },
         (_figure(problems, curves),),
+        latex_equations(theory),
     )
 
 

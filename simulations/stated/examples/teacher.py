@@ -7,7 +7,7 @@ positions. V stays along V*, so that v = |V| and nu = |V*|; queries and keys are
 since inputs are alike. The expectation over x is taken: inputs enter by their variances alone.
 """
 
-from symbolic.theory import Exchangeable, Inside, Size, Tensor, Theory, constants
+from symbolic.theory import Claim, Exchangeable, Inside, Size, Tensor, Theory, constants
 
 D = Size("D", "tokens", least=4)
 K = Size("K", "tokens of a group", least=2, divides="D")
@@ -35,6 +35,11 @@ THEORY = Theory(
     parameters=(v, A),
     loss=loss,
     names={"A[same group]": "c_in", "A[other group]": "c_out"},
-    claims=["c_in >= c_out", "loss <= at_start(loss)"],
+    claims=[
+        Claim("conjecture", "Attention to the own group leads.", "c_in >= c_out"),
+        "loss <= at_start(loss)",
+    ],
+    observables={"gap": "c_in - c_out"},
+    events={"learned": "loss < 0.1*at_start(loss)"},
     defaults={"D": 16, "K": 4, "nu": 1.0, "horizon": 1e6},
 )

@@ -78,6 +78,31 @@ def _softplus(x):
     return _np.logaddexp(0.0, x)
 
 
+def _modulus(x):
+    """Return |x|."""
+    return _np.abs(x)
+
+
+def _relu(x):
+    """Return max(x, 0)."""
+    return _np.maximum(x, 0.0)
+
+
+def _sign(x):
+    """Return the derivative of |x|, 0 at 0."""
+    return _np.sign(x)
+
+
+def _step(x):
+    """Return the derivative of max(x, 0), 0 at 0."""
+    return _np.where(_np.asarray(x) > 0.0, 1.0, 0.0)
+
+
+def _shifted_log(norm, top):
+    """Return the logarithm of a sum of exponentials, given the sum relative to the top."""
+    return top + _np.log(norm)
+
+
 def _score(number, score):
     """Return a score, or minus infinity where no element has it."""
     return _np.where(_np.asarray(number) > 0, score, -_np.inf)
@@ -183,8 +208,8 @@ class _Printer(PythonCodePrinter):
         if expr.func is SAME:
             one, other = (self._axes[family] for family in expr.args)
             return f"_same({one}, {other}, count_{self._over[-1]}.shape[1], {self._total})"
-        own = {"sigmoid", "softplus", "raised", "top"}
-        spelled = "_score" if expr.func is HIGHEST else f"_{name}" if name in own else f"_np.{name}"
+        prefix = "_np." if name in ("exp", "log", "tanh") else "_"
+        spelled = "_score" if expr.func is HIGHEST else f"{prefix}{name}"
         return f"{spelled}({', '.join(map(self._print, expr.args))})"
 
     _print_exp = _print_log = _print_tanh = _print_sigmoid = _print_softplus = _print_Function

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from symbolic.theory.lifted import OPAQUE, RAISED, SAME, Step
+from symbolic.theory.lifted import OPAQUE, RAISED, SAME, SHIFTED_LOG, Step
 from symbolic.theory.sharing import of_data
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class _Reader:
     def value(self, x: sp.Expr) -> sp.Expr:
         """Return an expression with its steps written out or replaced by their names."""
         x = x.replace(lambda y: y.func is RAISED, lambda y: sp.exp(y.args[0]))
+        x = x.replace(lambda y: y.func is SHIFTED_LOG, lambda y: OPAQUE["log"](y.args[0]))
         used = sorted((y for y in x.atoms(AppliedUndef) if y.func in self._steps), key=self._order)
         x = x.xreplace({y: self._step(y) for y in used})
         known = {OPAQUE[name]: getattr(sp, name) for name in ("exp", "log", "tanh")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -67,6 +67,10 @@ class _Latex(LatexPrinter):
         arguments = ", ".join(map(self._print, expr.args))
         if name == "softplus":
             text = rf"\log\left(1 + e^{{{arguments}}}\right)"
+        elif name == "modulus":
+            text = rf"\left|{arguments}\right|"
+        elif name in ("relu", "sign", "step"):
+            text = rf"\mathrm{{{name}}}\left({arguments}\right)"
         elif name == "sigmoid":
             text = rf"\sigma\left({arguments}\right)"
         elif name[1:].isdigit():  # a name of `equations`
@@ -208,20 +212,8 @@ def _symbols(theory: Theory, names: _Names, printer: Printer) -> Iterator[str]:
 
 def latex(theory: Theory) -> str:
     """Return the reduced risk and the gradient flow as a LaTeX fragment, one ``align*``."""
-    found, names, printer = equations(theory), _Names(theory, latex=True), _Latex()
-    mean = r"\mathbb{{E}}\left[{}\right]" if _has_data(theory) else "{}"
-    rows = []
-    for definition in found.definitions:
-        name, value = names.spelled(definition.name, definition.value)
-        rows.append(f"{printer.doprint(name)} &= {_broken(value, printer)}")
-    outputs = [(r"\mathcal{L}", found.loss)] + [
-        (rf"\frac{{d}}{{dt}} {printer.doprint(order.symbol)}", -found.gradient[order.name])
-        for order in theory.orders
-    ]
-    for name, value in outputs:
-        (value,) = names.spelled(value)
-        body = printer.doprint(value) if _has_data(theory) else _broken(value, printer)
-        rows.append(f"{name} &= {mean.format(body)}")
+    names = _Names(theory, latex=True)
+    rows = [f"{name} &= {value}" for name, value in _latex_rows(theory, names, _broken)]
     comments = [
         f"% Reduced risk and gradient flow of {theory.name} ({theory.paper}).",
         r"% Needs \usepackage{amsmath, amssymb}; \sigma(x) = 1 / (1 + e^{-x}).",
@@ -229,6 +221,32 @@ def latex(theory: Theory) -> str:
     ]
     aligned = "\\begin{align*}\n" + " \\\\\n".join(rows) + "\n\\end{align*}\n"
     return "\n".join(comments) + "\n" + aligned
+
+
+def latex_equations(theory: Theory) -> list[str]:
+    """Return definitions, reduced risk and gradient flow as one formula in LaTeX each."""
+    rows = _latex_rows(theory, _Names(theory, latex=True), lambda x, printer: printer.doprint(x))
+    return [f"{name} = {value}" for name, value in rows]
+
+
+def _latex_rows(
+    theory: Theory, names: _Names, printed: Callable[[sp.Expr, LatexPrinter], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield both sides of each equation; ``printed`` prints values that are not means."""
+    reduced, printer = equations(theory), _Latex()
+    for definition in reduced.definitions:
+        name, value = names.spelled(definition.name, definition.value)
+        yield printer.doprint(name), printed(value, printer)
+    outputs = [(r"\mathcal{L}", reduced.loss)] + [
+        (rf"\frac{{d}}{{dt}} {printer.doprint(order.symbol)}", -reduced.gradient[order.name])
+        for order in theory.orders
+    ]
+    for left, value in outputs:
+        (value,) = names.spelled(value)
+        if _has_data(theory):
+            yield left, rf"\mathbb{{E}}\left[{printer.doprint(value)}\right]"
+        else:
+            yield left, printed(value, printer)
 
 
 def _broken(value: sp.Expr, printer: LatexPrinter) -> str:

@@ -1,4 +1,4 @@
-"""The attention diversity metric: reference values, invariances, and a plain loop as reference."""
+"""Attention diversity: reference values, invariances, and comparison with the definition."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ N, P = 14, 196
 ROW, COLUMN = np.divmod(np.arange(P), N)
 
 
-def plain(attention: np.ndarray, side: int, n: int) -> float:
-    """The definition, one pair of queries at a time."""
+def by_definition(attention: np.ndarray, side: int, n: int) -> float:
+    """Return the mean distance, pair by pair."""
     vectors = []
     for row in attention:
         top = sorted(range(len(row)), key=lambda q: (-row[q], q))[:n]
@@ -21,11 +21,11 @@ def plain(attention: np.ndarray, side: int, n: int) -> float:
     return float(np.mean([np.linalg.norm(np.subtract(vectors[i], vectors[j])) for i, j in pairs]))
 
 
-def test_equals_the_definition() -> None:
+def test_equals_definition() -> None:
     maps = np.random.default_rng(0).random((2, 3, 25, 25))
-    found = attention_diversity(maps, n=4)
-    assert found.shape == (2, 3)
-    close(found, np.array([[plain(m, 5, 4) for m in row] for row in maps]), rel=1e-12)
+    diversity = attention_diversity(maps, n=4)
+    assert diversity.shape == (2, 3)
+    close(diversity, np.array([[by_definition(m, 5, 4) for m in row] for row in maps]), rel=1e-12)
 
 
 class TestReferenceValues:
@@ -35,36 +35,34 @@ class TestReferenceValues:
         within(attention_diversity(np.tile(self.rng.random(P), (3, P, 1))), 0.0, 1e-12)
 
     def test_random_attention(self) -> None:
-        assert attention_diversity(self.rng.random((12, P, P))).mean() == pytest.approx(
-            25.3, abs=0.2
-        )
+        within(attention_diversity(self.rng.random((12, P, P))).mean(), 25.3, 0.2)
 
-    def test_attention_to_the_own_block(self) -> None:
+    def test_attention_to_own_block(self) -> None:
         block = (ROW // 5) * N + COLUMN // 5
         inside = block[:, None] == block
         maps = inside + self.rng.random((6, P, P)) * np.where(inside, 1.0, 0.5)
-        assert attention_diversity(maps).mean() == pytest.approx(23.8, abs=0.2)
+        within(attention_diversity(maps).mean(), 23.8, 0.2)
 
     def test_one_shared_region_in_random_order(self) -> None:
         region = (ROW < 10) & (COLUMN < 4)
         maps = region * (1.0 + self.rng.random((6, P, P)))
-        assert attention_diversity(maps).mean() == pytest.approx(13.8, abs=0.2)
+        within(attention_diversity(maps).mean(), 13.8, 0.2)
 
 
-def test_only_the_order_of_the_weights_matters() -> None:
+def test_depends_on_order_of_weights_only() -> None:
     logits = np.random.default_rng(2).normal(size=(16, 16))
     weights = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     assert attention_diversity(weights, n=5) == attention_diversity(logits, n=5)
 
 
-def test_takes_torch_tensors() -> None:
+def test_accepts_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     maps = torch.softmax(torch.randn(2, 9, 9), dim=-1)
     assert attention_diversity(maps, n=3).shape == (2,)
 
 
 @pytest.mark.parametrize(
-    ("attention", "n", "what"),
+    ("attention", "n", "message"),
     [
         (np.ones((4, 9)), 1, "of shape"),
         (np.ones((8, 8)), 1, "N >= 2"),
@@ -75,6 +73,6 @@ def test_takes_torch_tensors() -> None:
         (np.ones((4, 4), complex), 1, "real numbers"),
     ],
 )
-def test_bad_input_is_one_sentence(attention: object, n: int, what: str) -> None:
-    with pytest.raises(ParameterError, match=what):
+def test_rejects_bad_input(attention: object, n: int, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         attention_diversity(attention, n=n)

@@ -1,4 +1,4 @@
-"""Phases on trajectories, and the scalings of Section 5 over decades of P in the mean field."""
+"""Phases of trajectories, and their scaling with P (Section 5) in the mean field."""
 
 from functools import cache
 from typing import Any
@@ -38,11 +38,11 @@ def test_positive_gap_gives_two_phases(kappa_c: float, kappa_s: float) -> None:
     assert [e.phases for e in events] == [2] * 4
     assert exponent([np.log(e.initial_ratio) for e in events]) == pytest.approx(gap, abs=0.02)
     assert exponent([e.rival_at_switch for e in events]) == pytest.approx(-gap / 2, abs=0.01)
-    for time in ("switch", "found"):
-        found = exponent([np.log(getattr(e, time).time) for e in events])
-        assert found == pytest.approx(1 - kappa_s, abs=0.015)
+    for time in ("switch", "attended"):
+        measured = exponent([np.log(getattr(e, time).time) for e in events])
+        assert measured == pytest.approx(1 - kappa_s, abs=0.015)
     for e in events:
-        assert e.switch.time < e.found.time < e.learned.time
+        assert e.switch.time < e.attended.time < e.learned.time
         assert e.others_at_switch < 0.02 * abs(e.rival_at_switch)
 
 
@@ -55,18 +55,18 @@ def test_one_phase(kappa_c: float, kappa_s: float, query: str, time: float) -> N
     events = [run(P, kappa_c, kappa_s, query)[1] for P in DECADES]
     assert [e.phases for e in events] == [1] * 4
     assert all(e.switch.time == 0.0 for e in events)
-    assert exponent([np.log(e.found.time) for e in events]) == pytest.approx(time, abs=0.01)
+    assert exponent([np.log(e.attended.time) for e in events]) == pytest.approx(time, abs=0.01)
 
 
 @pytest.mark.slow
 def test_final_stage() -> None:
-    """dS/dt = -2 mask_ratio z^4 a^2 S^2 with 1 - a = 0.01: 1 / 0.99^2 = 1.0203 times as long."""
+    """The factor a^2 in dS/dt = -2 mask_ratio z^4 a^2 S^2 at a = 0.99 gives 1 / 0.99^2."""
     for arguments in ((0.95, 0.3), (0.9, 0.45), (0.6, 0.4), (0.95, 0.3, "global")):
         assert run(10**12, *arguments)[1].final_stage == pytest.approx(1.0203, abs=5e-4)
 
 
 @pytest.mark.slow
-def test_a_run_keeps_its_invariants_and_becomes_a_dataset() -> None:
+def test_invariants_and_dataset_of_a_run() -> None:
     trajectory, events = run(10**6, 0.95, 0.3)
     assert isinstance(trajectory, MaskedTrajectory)
     assert trajectory.violations() == dict.fromkeys(trajectory.violations(), 0.0)
@@ -87,7 +87,7 @@ class TestSmall:
     problem = MaskedProblem.from_sizes([10, 2, 2], [4, 6, 4], query=11, seed=2)
 
     def test_finite_counts_and_clusters(self) -> None:
-        """Two clusters, exact masks: what is learned is all but the floor."""
+        """Both clusters are learned if all masks are enumerated."""
         population = MaskedPopulation(self.problem)
         trajectory = gradient_descent(population, learning_rate=2.0, steps=3000)
         for cluster in (0, 1):
@@ -101,14 +101,14 @@ class TestSmall:
         sizes = np.array([10, 1, 2])  # without p
         close(projected @ sizes, total, rel=1e-12)
 
-    def test_what_does_not_happen(self) -> None:
+    def test_events_after_the_end_of_the_run(self) -> None:
         population = MaskedPopulation(MaskedProblem.two_phases(10**6))
         events = find_events(gradient_flow(population, horizon=10.0), population)
         assert events.phases == 0
         assert not events.switch.happens
         assert np.isnan([events.rival_at_switch, events.others_at_switch, events.final_stage]).all()
 
-    def test_refusals(self) -> None:
+    def test_rejects_bad_arguments(self) -> None:
         population = MaskedPopulation(self.problem)
         trajectory = gradient_flow(population, horizon=1.0)
         with pytest.raises(ParameterError, match="cluster = 2"):

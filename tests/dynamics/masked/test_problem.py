@@ -1,4 +1,4 @@
-"""Constants of masked image modelling: validation, presets, areas, cells."""
+"""Problems of masked image modelling: validation, presets, areas and cells."""
 
 import json
 from dataclasses import asdict
@@ -17,7 +17,7 @@ TWO = (((0, 1, 2), (3, 4, 5)), ((0, 1, 4, 5), (2, 3)))
 
 class TestValidation:
     @pytest.mark.parametrize(
-        ("changes", "what"),
+        ("changes", "message"),
         [
             ({"P": 1}, "P = 1"),
             ({"P": 6.5}, "P = 6.5"),
@@ -34,18 +34,18 @@ class TestValidation:
             ({"query": 3}, "'local', 'global'"),
             ({"z_low": 0.0}, "z_low = 0.0"),
             ({"z_high": 0.5}, "z_high = 0.5"),
-            ({"partitions": TWO}, "partitions give the areas"),
+            ({"partitions": TWO}, "not allowed with partitions"),
         ],
     )
-    def test_exponents(self, changes: dict[str, Any], what: str) -> None:
+    def test_exponents(self, changes: dict[str, Any], message: str) -> None:
         good = {"P": 32, "kappa_c": 0.8, "kappa_s": 0.3}
         MaskedProblem(**good)
-        with pytest.raises(ParameterError, match=what) as caught:
+        with pytest.raises(ParameterError, match=message) as caught:
             MaskedProblem(**{**good, **changes})
         assert "\n" not in str(caught.value)
 
     @pytest.mark.parametrize(
-        ("changes", "what"),
+        ("changes", "message"),
         [
             ({"query": "local"}, "must be a patch index"),
             ({"query": 6}, "query = 6"),
@@ -56,13 +56,13 @@ class TestValidation:
             ({"partitions": 3}, "at least one cluster"),
         ],
     )
-    def test_partitions(self, changes: dict[str, Any], what: str) -> None:
+    def test_partitions(self, changes: dict[str, Any], message: str) -> None:
         good = {"P": 6, "partitions": TWO, "query": 0}
         assert MaskedProblem(**good).K == 2
-        with pytest.raises(ParameterError, match=what):
+        with pytest.raises(ParameterError, match=message):
             MaskedProblem(**{**good, **changes})
 
-    def test_survives_json(self) -> None:
+    def test_json_round_trip(self) -> None:
         for problem in (
             MaskedProblem.rows_and_columns(3, query=4),
             MaskedProblem.two_phases(1000, K=2, query=("local", "global")),
@@ -73,7 +73,7 @@ class TestValidation:
 class TestAreas:
     @pytest.mark.parametrize("P", [24, 1000, 10**6, 10**12])
     @pytest.mark.parametrize("query", ["local", "global"])
-    def test_sizes_use_every_patch(self, P: int, query: str) -> None:
+    def test_sizes_sum_to_number_of_patches(self, P: int, query: str) -> None:
         problem = MaskedProblem(P=P, kappa_c=0.85, kappa_s=0.4, query=query)
         large, small, count = problem.sizes
         assert large + small * count == P
@@ -108,27 +108,27 @@ class TestAreas:
         assert problem.roles == ("global", "global")
         assert problem.replace(query=2).roles == ("global", "local")
 
-    def test_independent_partitions_have_the_mean_cells(self) -> None:
-        """Against 4,000 shuffles of small areas, p in a local one of both clusters."""
+    def test_independent_partitions_have_mean_cells(self) -> None:
+        """Mean sizes of the cells over 4,000 random partitions, p in a local area of each."""
         problem = MaskedProblem(P=27, kappa_c=0.65, kappa_s=0.55, K=2)
         large, small, count = problem.sizes
         area = np.repeat(np.arange(count + 1), [large] + [small] * count)
         group = np.minimum(area, 2)  # global, own, other
         rng = np.random.default_rng(0)
-        found = np.zeros((3, 3))
+        mean = np.zeros((3, 3))
         for _ in range(4000):
             other = rng.permutation(26)
             first = np.delete(group, large)  # p is the first patch of area 1
-            np.add.at(found, (first, first[other]), 1.0 / 4000)
+            np.add.at(mean, (first, first[other]), 1.0 / 4000)
         expected = problem.layout.size[:-1].reshape(3, 3)
-        assert found == pytest.approx(expected, abs=0.15)
+        assert mean == pytest.approx(expected, abs=0.15)
 
     @pytest.mark.parametrize(("P", "size", "masked"), [(10, 3, 5), (12, 4, 3), (9, 5, 4)])
     def test_floor(self, P: int, size: int, masked: int) -> None:
         problem = MaskedProblem.from_sizes([P - size, size], query=P - 1, mask_ratio=masked / P)
         assert problem.masked == masked
-        chance = comb(P - size, masked - size) / comb(P, masked) if masked >= size else 0.0
-        close(problem.floor, 0.5 * chance, rel=1e-12)
+        probability = comb(P - size, masked - size) / comb(P, masked) if masked >= size else 0.0
+        close(problem.floor, 0.5 * probability, rel=1e-12)
 
     def test_floor_far_below_the_smallest_double(self) -> None:
         assert MaskedProblem.global_area(10**12).floor == 0.0

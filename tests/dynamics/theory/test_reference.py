@@ -26,7 +26,7 @@ from tests.closeness import close
 from tests.dynamics.theory.more_digits import with_digits
 from tests.dynamics.theory.test_late import _GROWS, _SOME, FILES, SIZES, emitted
 
-HEAD = "def mean(_theta, _constants, _weight, _out):\n"
+HEAD = "def mean(_theta, _out, _constants, _weight):\n"
 DRAWN = (Phase.explicit, Phase.generate)
 
 
@@ -64,6 +64,21 @@ def test_functions_of_balls_hold_those_of_mpmath(name, x):
             assert holds(wide, FUNCTIONS[name](mpmath.mpf(moved)))
 
 
+@pytest.mark.parametrize(
+    ("name", "point", "hull"),
+    [("_modulus", 0, (0, 3)), ("_relu", 0, (0, 3)), ("_sign", 0, (-1, 1)), ("_step", 0, (0, 1))],
+)
+def test_balls_around_a_kink_give_the_hull(name, point, hull):
+    function = reference._FUNCTIONS[name]
+    assert function(exact(float(point))) == point
+    around = function(arb(1, 2))  # from -1 to 3
+    assert all(around.contains(arb(end)) for end in hull)
+    assert around.rad() < 1.01 * (hull[1] - hull[0])
+    left = {"_modulus": 2, "_relu": 0, "_sign": -1, "_step": 0}[name]
+    right = {"_modulus": 2, "_relu": 2, "_sign": 1, "_step": 1}[name]
+    assert (function(arb(-2)), function(arb(2))) == (left, right)
+
+
 @pytest.mark.parametrize("x", [-2.5, -1e-30, 0.0, 1e-30, 0.3, 7.0])
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.0, 3.0, 7.0, -1.0, -4.0, 0.5, 2.5, -1.5])
 def test_powers(x, power):
@@ -92,7 +107,7 @@ def test_of_scores_the_largest_that_an_element_has():
 
 def test_numbers_of_a_source_are_rationals():
     text = HEAD + "    _out[0] = 0.1 * _theta[0]\n    return 1.0 / 3.0\n"
-    result = mean_function(text, "it")([3.0], [], [1.0], [0.0])
+    result = mean_function(text, "it")([3.0], [0.0], [], [1.0])
     with ctx.workprec(300):
         third, tenth = reference.enclosed(text, "it", _no_data(), [3.0], [])
         assert third.contains(arb(1) / 3)
@@ -207,7 +222,7 @@ def test_digits_are_those_of_the_relative_error(result, expected):
 def test_a_value_that_is_not_told_from_0_is_refused(monkeypatch):
     monkeypatch.setattr(reference, "MOST_BITS", 256)
     text = (
-        "import math as _math\ndef mean(_theta, _constants, _weight, _out):\n"
+        "import math as _math\ndef mean(_theta, _out, _constants, _weight):\n"
         "    _out[0] = _math.exp(_math.log(_theta[0])) - _theta[0]\n    return 1.0\n"
     )
     _, slope = reference.proved(text, "it", (1.0, [0.0]), _no_data, [3.0], [])

@@ -28,6 +28,11 @@ EXACT = {
     "tanh": lambda x: x.tanh(),
     "sigmoid": reference.sigmoid,
     "softplus": reference.softplus,
+    "modulus": abs,
+    "relu": lambda x: x if x > 0 else arb(0),
+    "sign": lambda x: arb(int(x > 0) - int(x < 0)),
+    "step": lambda x: arb(int(x > 0)),
+    "shifted_log": lambda norm, top: top + norm.log(),
     "power": reference.power,
 }
 
@@ -45,6 +50,7 @@ def pairs(low, high, seed):
     return [*without[::4], *zip(one, other[::-1])]
 
 
+KINKS = [((0.0, 0.0),), ((0.0, 1e-300),), ((0.5, 0.5),), ((-0.5, 0.6),), ((0.5, 0.6),)]
 #: Cases in which one term dominates, and some at random.
 CASES = {
     "add": [((1.0, 0.0), (U, 0.0)), ((1.0, 0.5), (-1.0, 0.0)), ((1.0, 0.0), (-1.0, 0.5)),
@@ -67,6 +73,10 @@ CASES = {
                 ((-800.0, 300.0),), *((x,) for x in some(-30.0, 30.0))],
     "softplus": [((-800.0, 0.0),), ((-745.5, 0.9),), ((-30.0, 0.9),), ((-30.0, 20.0),),
                  ((30.0, 0.9),), ((30.0, 20.0),), *((x,) for x in some(-30.0, 30.0))],
+    **{rule: [*KINKS, *((x,) for x in some(-3.0, 3.0))]
+       for rule in ("modulus", "relu", "sign", "step")},
+    "shifted_log": [((1.0, 0.4), (3.0, 0.0)), ((1.0, 0.0), (1e3, 0.0)), ((1.7, 0.0), (1e3, 0.0)),
+                    *((x, (y, 0.0)) for x, (y, _) in zip(some(0.5, 9.0), some(-9.0, 9.0)))],
     "power": [((0.0, 0.5), (3.0, 0.0)), ((2.0, 1.9), (4.0, 0.0)), ((-1.5, 0.3), (3.0, 0.0)),
               ((1e-200, 0.0), (2.0, 0.0)), ((1.3e-154, 0.0), (-2.0, 0.0)), ((2.0, 0.0), (0.5, 0.1)),
               ((2.0, 0.3), (0.5, 0.0)), ((1.7, 0.05), (9.0, 0.0)), ((0.0, 0.0), (0.5, 0.0)),
@@ -130,6 +140,10 @@ MUTANTS = [
     ("add", "value, x[1] + y[1] + UNIT * abs(value)", "value, x[1] + UNIT * abs(value)"),
     ("add", "value, x[1] + y[1] + UNIT * abs(value)", "value, x[1] + y[1]"),
     ("negate", "return -x[0], x[1]", "return -x[0], 0.0"),
+    ("modulus", "return abs(x[0]), x[1]", "return abs(x[0]), 0.0"),
+    ("relu", "x[0] + OUTWARD * x[1] < 0.0", "x[0] < 0.0"),
+    ("shifted_log", "return value, logarithm[1] + UNIT * abs(value)", "return value, logarithm[1]"),
+    ("shifted_log", "logarithm[1] + UNIT * abs(value)", "UNIT * abs(value)"),
     ("multiply", "abs(x[0]) * y[1] + x[1] * (abs(y[0]) + y[1])", "x[1] * (abs(y[0]) + y[1])"),
     ("multiply", "x[1] * (abs(y[0]) + y[1])", "x[1] * abs(y[0])"),
     ("multiply", "x[1] * (abs(y[0]) + y[1])", "x[1] * y[1]"),
@@ -249,7 +263,7 @@ class TestSoftmax:
 @pytest.mark.parametrize("rule", EXACT)
 def test_what_is_not_finite_has_no_bound(rule, x):
     """Unless the result has one all the same: a tanh, a sigmoid, a softplus far to the left."""
-    both = rule in ("add", "subtract", "multiply", "divide")
+    both = rule in ("add", "subtract", "multiply", "divide", "shifted_log")
     arguments = [(x, INF), (0.0, 0.0)] if both else [(x, INF)]
     if rule == "power":
         arguments.append((3.0, 0.0))
@@ -292,3 +306,15 @@ def test_total_of_families():
     assert error[0] >= 0.25 + U
     assert error[1] >= 0.5
     assert arb(error[1]) <= 0.5 + 1e-14
+
+
+@pytest.mark.parametrize("rule", ["sign", "step"])
+@pytest.mark.parametrize(
+    ("x", "known"),
+    [((0.0, 0.0), True), ((0.0, 1e-300), False), ((0.5, 0.5), False), ((-0.5, 0.4), True)],
+)
+def test_the_slope_at_a_kink_is_known_where_the_sign_is(rule, x, known):
+    value, error = getattr(rounding, rule)(x)
+    assert error == (0.0 if known else INF)
+    if x == (0.0, 0.0):
+        assert value == 0.0  # the subgradient that is chosen

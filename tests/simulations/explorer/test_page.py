@@ -132,6 +132,8 @@ class TestRun:
         assert opened.case.problem.values == {"D": 16, "K": 2, "nu": 1.0}
         assert '<b class="good">completed</b>' in opened.status
         assert f"--theory {TEACHER}" in opened.page.command.tags[0]
+        assert opened.page.equations.text.count('<math display="block"') > len(theory.equations) / 2
+        assert Opened(system="attention").page.equations.text == ""
         assert opened.address.startswith("?system=stated%3Ateacher")
         assert Opened(opened.address, system="masked").page.theory is theory
         for control in opened.page.controls.by_parameter.values():

@@ -30,7 +30,7 @@ class TestQuickRuns:
             expected = Verdict.FINDING
         assert load(claim_id).paper is PAPER
         assert result(claim_id).verdict is expected
-        assert result(claim_id).measured.figures
+        assert result(claim_id).measurement.figures
 
     def test_registry_lists_the_claims_together(self):
         first = claim_ids().index(IDS[0])
@@ -56,7 +56,7 @@ class TestQuickRuns:
         """Another program computed these exponents over P = 1e6 .. 1e12 from the exact dynamics."""
         P = [10**e for e in range(6, 13)]
         for regime, time in ((runs.WIDE_GAP, 0.711), (runs.IN_GLOBAL, 0.047)):
-            times = [runs.events(regime.problem(size)).found.time for size in P]
+            times = [runs.events(regime.problem(size)).attended.time for size in P]
             slope = np.polyfit(np.log(np.array(P, float)), np.log(times), 1)[0]
             assert slope == pytest.approx(time, abs=1e-3)
 

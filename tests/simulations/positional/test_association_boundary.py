@@ -101,9 +101,9 @@ class TestVerdict:
 @pytest.mark.slow
 @pytest.mark.traced
 def test_quick_run():
-    measured = result("gamma-ge-rho-boundary").measured
-    assert math.isfinite(measured.tables["limits"].least_drift[3, "fixed nu"])
-    (figure,) = measured.figures
+    measurement = result("gamma-ge-rho-boundary").measurement
+    assert math.isfinite(measurement.tables["limits"].least_drift[3, "fixed nu"])
+    (figure,) = measurement.figures
     canvas = Figure(figsize=figure.size, layout="constrained")
     figure.draw(canvas)
     assert len(canvas.axes) == 1

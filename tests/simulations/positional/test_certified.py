@@ -255,7 +255,7 @@ class TestClaim:
         shares = claim_result.tables["map"].data.share
         close(shares.sum(), 1.0, rel=1e-12)
         assert shares.min() > 0.1
-        (figure,) = claim_result.measured.figures
+        (figure,) = claim_result.measurement.figures
         assert render(figure).startswith(b"\x89PNG")
         write_dataset(tmp_path / "data.nc", figure.data)
         with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
@@ -264,7 +264,7 @@ class TestClaim:
     @pytest.mark.slow
     def test_critical_curves_avoid_the_proved_boxes(self):
         """The independent floating-point sum does not change its sign in a proved box."""
-        data = result("gamma-ge-rho-certified").measured.figures[0].data
+        data = result("gamma-ge-rho-certified").measurement.figures[0].data
         proved = data.isel(box=np.flatnonzero(data["answer"].values > 0.0))
         for curve in data["critical"].values:
             for alpha, qD in zip(data["alpha"].values, curve):

@@ -24,7 +24,7 @@ INSIDE, OUTSIDE = Case("nu=1/D", 3, 4, 100_000), Case(FIXED, 3, 4, 100_000)
 @pytest.mark.parametrize("claim", ["events-large-D", "theorem-4.1-large-D", "scaling-theory"])
 @pytest.mark.traced
 def test_quick_run(claim):
-    for figure in result(claim).measured.figures:
+    for figure in result(claim).measurement.figures:
         canvas = Figure(figsize=figure.size, layout="constrained")
         figure.draw(canvas)
         assert canvas.axes

@@ -53,7 +53,7 @@ def verdict_of(claim, row):
 def quick(claim_id):
     """Return the tables of a quick run."""
     outcome = load(claim_id).run(Context(quick=True))
-    assert outcome.measured.figures
+    assert outcome.measurement.figures
     return outcome
 
 

@@ -91,7 +91,7 @@ class TestNumbers:
     def test_data_point(self):
         quick = result("figure-3")
         assert quick.verdict is Verdict.HOLDS
-        data = quick.measured.figures[0].data
+        data = quick.measurement.figures[0].data
         s, sets = data["coefficient"].values, data["set"].values.reshape(8, 8)
         assert s.sum() < 0
         assert np.all(s[data["set"].values == data.attrs["signal_set"]] == 1)

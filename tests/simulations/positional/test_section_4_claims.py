@@ -113,7 +113,7 @@ def test_one_rate_uses_the_first_record_from_each_time():
 def test_quick_run_has_the_verdict_of_the_snapshot_and_draws_its_figures(claim_id):
     outcome = result(claim_id)
     assert outcome.verdict == snapshot.read()[claim_id]["quick"]["verdict"]
-    for figure in outcome.measured.figures:
+    for figure in outcome.measurement.figures:
         canvas = matplotlib.figure.Figure()
         figure.draw(canvas)
         assert canvas.axes

@@ -107,7 +107,7 @@ class TestNumbers:
         public = quick.tables["panels"].data.loc[training_runs.PUBLIC]
         assert 1 <= public.learned <= 4  # the step itself, not a record after it
         assert public.associated > 50 * public.learned
-        assert "cannot be verified" in quick.measured.settings["source of the public settings"]
+        assert "cannot be verified" in quick.measurement.settings["source of the public settings"]
         within(public.test_error, public.control, 0.01)
 
     def test_distance_from_the_semi_realistic_process_falls_as_a_square_root(self):

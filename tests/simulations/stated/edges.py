@@ -95,4 +95,42 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
          {"alone": 0.249}, {"alone": 0.251}),
         ("all 19", "they emerge in the stated order", {"in_order": True}, {"in_order": False}),
     ],
+    "theory-factual-recall": [
+        ("reduction", "eight order parameters", {"order_parameters": 8}, {"order_parameters": 9}),
+        ("reduction", "the reduction is the full model", {"agrees": True}, {"agrees": False}),
+        ("reduction", "the loss is the sum of two logarithms",
+         {"parts": 9e-13}, {"parts": 1.1e-12}),
+        *(("flows", "both times are integrals of separate equations",
+           {"relation_off": 0.0, "subject_off": 0.0} | {part: sign * 9e-7},
+           {"relation_off": 0.0, "subject_off": 0.0} | {part: sign * 1.1e-6})
+          for part in ("relation_off", "subject_off") for sign in (1.0, -1.0)),
+        *((table, "what grows faster is learned first", {"in_order": True}, {"in_order": False})
+          for table in ("flows", "random starts")),
+        *((table, "the loss rests at log of the number of answers left",
+           {"rest": sign * 0.049}, {"rest": sign * 0.051})
+          for table in ("flows", "random starts") for sign in (1.0, -1.0)),
+        ("smaller starts", "a smaller start delays by log / rate",
+         {"delay": 1.009}, {"delay": 1.011}),
+        ("smaller starts", "a smaller start delays by log / rate",
+         {"delay": 0.991}, {"delay": 0.989}),
+    ],
+    "theory-sparse-attention": [
+        ("reduction", "three order parameters", {"order_parameters": 3}, {"order_parameters": 4}),
+        ("reduction", "the scores keep their sum, and nothing else is conserved",
+         {"conserved": "a + 0.333333 b"}, {"conserved": "a + 0.333333 b; W[diagonal]"}),
+        ("reduction", "the reduction is the full model", {"agrees": True}, {"agrees": False}),
+        ("reduction", "the derived loss is the formula", {"formula": 9e-13}, {"formula": 1.1e-12}),
+        *(("reduction", "their flows agree", {"flow": sign * 9e-7}, {"flow": sign * 1.1e-6})
+          for sign in (1.0, -1.0)),
+        *(("flows", "half-loss times are near their limit",
+           {"limit": sign * 0.099}, {"limit": sign * 0.101}) for sign in (1.0, -1.0)),
+        *(("random starts", "half-loss times are near their limit",
+           {"limit": sign * 0.149}, {"limit": sign * 0.151}) for sign in (1.0, -1.0)),
+        *((table, "nothing is seen at 9/10 of the time", {"fallen": 0.099}, {"fallen": 0.101})
+          for table in ("flows", "random starts")),
+        *((table, "attention is still spread out then", {"attention": 9.9}, {"attention": 10.1})
+          for table in ("flows", "random starts")),
+        *(("exponents", "time is proportional to T sqrt(d)",
+           {"off": sign * 0.049}, {"off": sign * 0.051}) for sign in (1.0, -1.0)),
+    ],
 }  # fmt: skip

@@ -152,7 +152,7 @@ def test_errors_of_data_count(part):
     else:
         arrays = (*data.arrays[0][:-1], data.arrays[0][-1] * (1.0 + 1e-9))
         changed = replace(data, arrays=(arrays,), errors=tuple(known))
-    other = TheoryRisk(problem, risk._function, changed, bounds=risk._bounds)
+    other = TheoryRisk(problem, risk.kernels, changed)
     state = [0.4, 0.6, -0.3]
     right, off = risk.evaluate(state), other.evaluate(state)
     moved = abs(off.loss - right.loss)
@@ -166,13 +166,13 @@ def test_a_fast_kernel_that_is_off_has_a_bound():
     theory, problem, risk, _ = prepared("look_up")
 
     def off(*arguments):
-        loss = risk._function(*arguments)
-        arguments[-1][:] += 1e-6
+        loss = risk.kernels.mean(*arguments)
+        arguments[1][:] += 1e-6
         return loss + 1e-7
 
     off.__globals__.pop("rows", None)
     known = law(theory, problem.values)
-    other = TheoryRisk(problem, off, orbits(known), bounds=risk._bounds)
+    other = TheoryRisk(problem, risk.kernels._replace(mean=off), orbits(known))
     value = other.evaluate([0.3, -0.2])
     close(value.bound, 1e-7, rel=1e-5)
     close(value.gradient_bound, np.full(2, 1e-6), rel=1e-5)

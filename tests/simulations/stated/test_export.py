@@ -14,8 +14,10 @@ from dynamics.core.errors import ParameterError
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import mean, mean_function
 from simulations.cli import main
+from simulations.reproduction.typeset import displayed
 from simulations.stated.law import law
 from symbolic.theory import load_theory
+from symbolic.theory.export.printed import latex_equations
 from symbolic.theory.source import source
 from tests.closeness import close, within
 from tests.symbolic.theory.random_theories import random_theory
@@ -170,3 +172,13 @@ def test_the_command_prints_equations(capsys):
     assert "  p2 = exp(gamma/tau)/a1" in capsys.readouterr().out
     assert main(["theory", file, "--export", "latex", "--at", "D=4"]) == 2
     assert "--at" in capsys.readouterr().err
+
+
+def test_equations_of_a_page_are_those_of_the_export():
+    theory = load_theory(f"{EXAMPLES}/teacher.py")
+    rows = latex_equations(theory)
+    exported = theory.export("latex")
+    assert [row.partition(" = ")[0] for row in rows] == [
+        row.partition(" &= ")[0].strip() for row in exported.splitlines() if " &= " in row
+    ]
+    assert all(displayed(row).startswith('<math display="block"') for row in rows)

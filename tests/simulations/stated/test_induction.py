@@ -112,7 +112,7 @@ def test_claim_in_short(tmp_path):
     assert row.a3 < 0.5
     assert row.which == "g4"
     assert math.isnan(row.after_b2)
-    (figure,) = outcome.measured.figures
+    (figure,) = outcome.measurement.figures
     assert np.isfinite(figure.data["all"]).all()
     write_dataset(tmp_path / "data.nc", figure.data)
     with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:

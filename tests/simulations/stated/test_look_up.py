@@ -144,7 +144,8 @@ def test_the_slope_of_the_sum():
 
 REFUSED = {
     "parameter": ('Tensor("u", word)', 'Tensor("u", token)', "line 5: u over token is not allowed: "
-                  "the tokens of x carry no parameter and no other data"),
+                  "the tokens of x carry no parameter and no other data, because only the "
+                  "number of tokens at each word enters; let u depend on word, or replace"),
     "data": ('Colouring("c", word', 'Colouring("c", token', "line 3: c over token is not allowed"),
     "same": ('("x", token, word)', '("x", word, word)', "x over word and word is not allowed"),
     "nested": ('("z", later, word)', '("z", Exchangeable("l", 2, inside=word), word)',

@@ -107,13 +107,13 @@ def test_without_a_bound_nothing_is_claimed(tmp_path):
     assert loss == math.inf
     assert np.all(slopes == math.inf)
     known = risk(load_theory(CASES["look_up"][0]), K=4, N=5, remainder=1e-2)
-    blind = TheoryRisk(known.problem, known._function, known_data(known))
+    blind = TheoryRisk(known.problem, known.kernels, known_data(known))
     assert blind.left_out([0.0, 0.0])[0] == math.inf
     assert blind.evaluate([0.0, 0.0]).bound == math.inf
 
 
 def known_data(known):
-    weight, first, *arrays = known._columns
+    _, weight, first, *arrays = known.columns
     return Orbits(weight, (first,), (tuple(arrays),), known.remainder)
 
 

@@ -11,24 +11,42 @@ import pytest
 
 import symbolic
 from dynamics import Population, Problem, Status, gradient_descent, gradient_flow
+from dynamics.core.compiled_gradients import compiled_gradient
 from dynamics.core.jit import emitted_kernel
 from dynamics.theory import functions
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import compiled, mean, mean_function
+from simulations.stated import examples
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
-from simulations.stated.runs import risk
+from simulations.stated.runs import risk, risk_of
+from simulations.stated.system import UserTheorySystem
 from symbolic.theory import TheoryError, load_theory
 from symbolic.theory.source import source
 from tests.closeness import close, within
 
+EXAMPLES = Path(examples.__file__).parent
 POSITIONAL = Path(symbolic.__file__).parent / "positional" / "stated.py"
 VALUES = {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 6, "tau": 1.0}
+
+
+#: One theory whose loss is a closed form, two with data, one with several sets of data.
+FILES = [POSITIONAL, *(EXAMPLES / name for name in ("teacher.py", "look_up.py", "induction.py"))]
 
 
 @cache
 def positional():
     return load_theory(POSITIONAL)
+
+
+@cache
+def some_risk(path):
+    """Return the risk of a file at its default values, and a state."""
+    population = risk_of(load_theory(path), UserTheorySystem(path).build({}).problem)
+    rng = np.random.default_rng(5)
+    return population, population.problem.initial_state + 0.5 * rng.normal(
+        size=len(population.order_parameters)
+    )
 
 
 def test_the_compiled_function_is_its_plain_twin():
@@ -98,7 +116,35 @@ def test_jacobian_is_that_by_hand():
     by_hand = Population(problem, "enumeration", tolerance=1e-13)
     wanted = by_hand.jacobian(by_hand.state(at))
     result = risk(positional(), **VALUES).jacobian(at)
-    within(result, wanted, absolute=1e-8 * np.abs(wanted).max())
+    within(result, wanted, absolute=1e-13 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name + "/" + path.stem)
+def test_jacobian_agrees_with_differences_of_the_gradient(path):
+    population, state = some_risk(path)
+    columns = []
+    for direction in np.eye(state.size):
+        ahead, behind = (population.gradient(state + h * direction) for h in (1e-5, -1e-5))
+        columns.append((ahead - behind) / 2e-5)
+    jacobian = population.jacobian(state)
+    within(jacobian.T, np.array(columns), absolute=1e-8 * np.abs(jacobian).max())
+    counts = np.array([
+        float(order.count.subs(dict(population.problem.values)))
+        for order in load_theory(path).orders
+    ])  # fmt: skip
+    hessian = counts[:, None] * jacobian
+    within(hessian, hessian.T, absolute=1e-13 * np.abs(hessian).max())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name + "/" + path.stem)
+def test_compiled_descent_takes_the_steps_of_the_gradient(path):
+    population, state = some_risk(path)
+    run = gradient_descent(population, learning_rate=1e-2, steps=20, initial=state)
+    for _ in range(20):
+        state = state - 1e-2 * population.gradient(state)
+    assert np.array_equal(run.states[-1], state)
+    assert run.stats["evaluations"] == 20
+    assert compiled_gradient(type(population.gradient_plan(state))) is not None
 
 
 def test_what_overflows_is_told():

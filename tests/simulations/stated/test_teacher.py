@@ -38,5 +38,5 @@ def test_the_file_is_short():
 def test_claim_in_short():
     outcome = result("theory-teacher")
     assert outcome.verdict is Verdict.HOLDS
-    (figure,) = outcome.measured.figures
+    (figure,) = outcome.measurement.figures
     assert np.isfinite(figure.data["settled"]).all()

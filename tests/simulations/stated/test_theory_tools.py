@@ -9,6 +9,7 @@ import pytest
 
 from simulations import stated, theories
 from simulations.cli import main
+from simulations.falsify import falsify
 from simulations.stated.system import UserTheorySystem
 from tests.closeness import close
 
@@ -100,6 +101,18 @@ def test_falsify(capsys):
     assert result["outcome"] == "falsified"
     assert result["command"].startswith(f"patchdyn run --theory {TEACHER}")
     assert result["counterexample"]["violation"] > 0
+    rerun = result["largest violation"]["command"]
+    assert rerun.startswith(f"patchdyn run --theory {TEACHER}")
+    assert main([*rerun.split()[1:], "--json"]) == 0
+    final = json.loads(capsys.readouterr().out)["final"]["c_in"]
+    close(final - 1.0, result["largest violation"]["violation"], rel=1e-4)
+
+
+def test_falsify_by_the_name_of_a_file():
+    report = falsify("c_in <= 0.5", system=str(TEACHER), budget=60, most=9, ranges={"K": (3, 9)})
+    assert report.falsified
+    assert report.counterexample.case.problem.values["K"] >= 3
+    assert report.command.startswith(f"patchdyn run --theory {TEACHER} --D ")
 
 
 def test_theory_is_pickled_as_its_file(tmp_path):
@@ -126,6 +139,32 @@ def test_random_problems_are_valid_and_differ():
     assert theory.build(other).problem.values["D"] % other["K"] == 0
 
 
+def test_sizes_are_sampled_near_the_defaults_and_in_ranges():
+    from hypothesis import find
+
+    theory = UserTheorySystem(TEACHER)  # D = 16 and K = 4 by default
+    default = find(theory.cases(), lambda values: values["D"] >= 16 and values["nu"] == 0.5)
+    assert 16 <= default["D"] <= 32
+    for ranges, of_range in (
+        ({"K": (30, 200)}, lambda values: values["K"] > 100),
+        ({"D": (60, 90)}, lambda values: values["D"] > 80),
+        ({"D": (60, 90), "nu": (2.0, 2.5)}, lambda values: values["nu"] > 2.2),
+        ({"K": (3, 9), "D": (4, 99)}, lambda values: values["K"] > 6),
+        ({"c_in0": (-0.5, 0.5), "horizon": (1.0, 1e4)}, lambda values: values["c_in0"] > 0.3),
+    ):
+        values = find(theory.cases(ranges), of_range)
+        assert all(low <= values[name] <= high for name, (low, high) in ranges.items())
+        assert values["D"] % values["K"] == 0
+        case = theory.build(values)
+        assert case.problem.start["c_in"] == values.get("c_in0", 0.0)
+    for ranges, sentence in (
+        ({"K": (1, 9)}, "K = 1 is not allowed: K must be a whole number, at least 2"),
+        ({"nu": (-1.0, 1.0)}, "nu = -1.0 is not allowed: nu must be > 0"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            theory.cases(ranges)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -144,7 +183,8 @@ def test_rejected_commands(tmp_path, capsys, words, sentence):
     for name, text in (
         ("wrong", "nothing\n"),
         ("clash", TEACHER.read_text().replace("nu", "horizon").replace('"c_out"', '"x0"')
-                  .replace('"c_in"', '"x"').replace('"c_in >= c_out", ', "")),
+                  .replace('"c_in"', '"x"').replace("c_in >= c_out", "loss > 0")
+                  .replace('"gap": "c_in - c_out"', "")),
     ):  # fmt: skip
         files[name] = tmp_path / f"{name}.py"
         files[name].write_text(text)
@@ -188,9 +228,9 @@ def test_the_command_of_a_file_passes_on(tmp_path, monkeypatch, capsys):
 
 def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     """A conjecture that is false fails, with the command that shows it."""
-    from simulations.stated import report
+    from simulations.stated import conjectures
 
-    monkeypatch.setattr(report, "QUICK_BUDGET", 8.0)
+    monkeypatch.setattr(conjectures, "QUICK_PROBLEMS", 3)
     path = tmp_path / "mine.py"
     path.write_text(TEACHER.read_text().replace('"loss <= at_start(loss)"', '"v <= 0.1"'))
     folder = tmp_path / "report"

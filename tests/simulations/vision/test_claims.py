@@ -339,11 +339,11 @@ def test_claim_with_much_smaller_models(claim_id, monkeypatch):
     result = load(claim_id).run(Context(quick=True, progress=progress.append))
     assert progress == sorted(progress)
     assert 0.0 < progress[0] <= progress[-1] <= 1.0
-    assert plain(result.measured.settings)
+    assert plain(result.measurement.settings)
     assert 19 < len(result.finding) <= 120
-    for data in result.measured.tables.values():
+    for data in result.measurement.tables.values():
         assert np.isfinite(data.select_dtypes("number").to_numpy()).all()
-    (figure,) = result.measured.figures
+    (figure,) = result.measurement.figures
     assert figure.name == claim_id
     assert render(figure).startswith(b"\x89PNG")
     figure.data.to_netcdf(engine="h5netcdf")
