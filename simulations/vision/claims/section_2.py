@@ -188,7 +188,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Share of the rows of P^T P that show their set: {squares} (squares), {scattered} "
+        "Rows of P^T P that show their set: {squares} (squares), {scattered} "
         "(scattered), {vit} (positional ViT)."
     ),
     quick_note="two runs, 200 steps of the ViTs instead of 400",
