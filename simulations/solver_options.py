@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Default tolerances of `gradient_flow`; the absolute one is proportional to the relative one.
 _ATOL, _RTOL = 1e-11, 1e-8
+#: Parameters of the update rule of gradient descent.
+OPTIMIZER = ("optimizer", "momentum", "weight_decay")
 #: Default learning rate and number of steps of gradient descent.
 _RATE, _STEPS = 0.01, 1000
 
@@ -90,9 +92,10 @@ class Solver(Parameters):
             If the user sets a parameter of the other solver.
         """
         if self.solver == "flow":
-            for name in ("learning_rate", "steps", "optimizer", "momentum", "weight_decay"):
+            for name in ("learning_rate", "steps", *OPTIMIZER):
                 if name in given:
-                    raise ParameterError(f"{name} is not allowed with solver = flow: set horizon")
+                    instead = "solver = gd" if name in OPTIMIZER else "horizon"
+                    raise ParameterError(f"{name} is not allowed with solver = flow: set {instead}")
             rtol = _RTOL if self.rtol is None else self.rtol
             end = horizon if self.horizon is None else self.horizon
             return {"horizon": end, "rtol": rtol, "atol": _ATOL * (rtol / _RTOL)}

@@ -121,6 +121,29 @@ def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def add_optimizer(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the optimizer of gradient descent."""
+    from dynamics.core.parameters import declared
+    from simulations.solver_options import OPTIMIZER, Solver
+
+    group = parser.add_argument_group("optimizer of gradient descent (solver gd)")
+    for name in OPTIMIZER:
+        parameter = declared(Solver)[name]
+        group.add_argument(
+            parameter.flag,
+            metavar="X",
+            help=parameter.help,
+            type=str if parameter.dtype is str else number,
+        )
+
+
+def given_optimizer(args: argparse.Namespace) -> dict[str, Any]:
+    """Return a mapping from name to value of the options of the optimizer that are given."""
+    from simulations.solver_options import OPTIMIZER
+
+    return {name: getattr(args, name) for name in OPTIMIZER if getattr(args, name) is not None}
+
+
 def pair(flag: str, text: str) -> tuple[str, str]:
     """Return name and value of ``NAME=VALUE``; raises BadInput if one of them is empty."""
     name, _, value = (part.strip() for part in text.partition("="))

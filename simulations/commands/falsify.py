@@ -8,7 +8,14 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
-from simulations.commands.arguments import EXIT_CODES, assignment, number, number_range
+from simulations.commands.arguments import (
+    EXIT_CODES,
+    add_optimizer,
+    assignment,
+    given_optimizer,
+    number,
+    number_range,
+)
 from simulations.theories import DEFAULT
 
 if TYPE_CHECKING:
@@ -38,6 +45,7 @@ examples:
   patchdyn falsify 'gamma >= rho'
   patchdyn falsify 'gamma >= rho' --where 'q*D <= C and beta > 0' --budget 30
   patchdyn falsify 'loss <= at_start(loss)' --fix solver=gd --fix steps=300
+  patchdyn falsify 'gamma >= rho' --optimizer adam --fix learning_rate=1e-3 --fix steps=4000
   patchdyn falsify 'T0 <= T1 or max(alpha) < alpha0 + 1e-3' --horizon 1e4 --json
   patchdyn falsify 'Phi_1 >= -1' --system masked --fix query=local
   patchdyn falsify 'gamma >= rho' --theory FILE.py --range K=4..200
@@ -92,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "theory in a file also near its defaults)",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_optimizer(parser)
     certified = parser.add_argument_group("certified mode (ball arithmetic)")
     certified.add_argument(
         "--certify", action="store_true", help=f"prove or refute '{_CERTIFIED}' on the --box"
@@ -117,10 +126,12 @@ def _search(args: argparse.Namespace) -> int:
     for flag in ("box", "precision"):
         if getattr(args, flag) is not None:
             raise BadInput(f"--{flag} is not allowed without --certify")
+    optimizer = given_optimizer(args)
+    descent: dict[str, Any] = {"solver": "gd", **optimizer} if optimizer else {}
     return search(
         args.conjecture, args.system, as_json=args.json, where=args.where,
         budget=60 if args.budget is None else args.budget, seed=args.seed, horizon=args.horizon,
-        fixed=dict(assignment("--fix", text) for text in args.fix),
+        fixed=descent | dict(assignment("--fix", text) for text in args.fix),
         ranges=dict(number_range("--range", text) for text in args.range),
     )  # fmt: skip
 
@@ -165,9 +176,9 @@ def _certify(args: argparse.Namespace) -> int:
     from simulations.display import progress_bar
     from simulations.files.as_json import to_json
 
-    for flag in ("where", "budget", "horizon", "range"):
+    for flag in ("where", "budget", "horizon", "range", *given_optimizer(args)):
         if getattr(args, flag) not in (None, []):
-            raise BadInput(f"--{flag} is not allowed with --certify")
+            raise BadInput(f"--{flag.replace('_', '-')} is not allowed with --certify")
     precision = 96 if args.precision is None else args.precision
     if not 32 <= precision <= 4096:
         raise BadInput(f"--precision {precision} is not allowed: it must be in 32 .. 4096 bits")

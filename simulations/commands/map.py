@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, BadInput
-from simulations.commands.arguments import EXIT_CODES, assignment
+from simulations.commands.arguments import EXIT_CODES, add_optimizer, assignment, given_optimizer
 
 if TYPE_CHECKING:
     from simulations.maps import Map, Sweep
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the cell as JSON")
     parser.add_argument("--theory", metavar="FILE.py", help="file of the theory of the sweep")
+    add_optimizer(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -66,6 +67,7 @@ def execute(args: argparse.Namespace) -> int:
         sweep = read(args.folder)
     except StoreError as error:
         raise BadInput(str(error)) from None
+    at |= _at_optimizer(sweep, given_optimizer(args))
     varied = {name for name, values in sweep.axes.items() if len(values) > 1}
     sweep.indices(at)  # raises if a name or a value is not allowed
     if at and varied <= set(at):
@@ -73,6 +75,18 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         raise BadInput("--json is not allowed without --at for every axis: it prints a single cell")
     return _draw_maps(sweep, at, args)
+
+
+def _at_optimizer(sweep: Sweep, optimizer: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the optimizer that are axes; reject others that differ."""
+    for name, value in optimizer.items():
+        if name not in sweep.axes and sweep.config.fixed.get(name) != value:
+            used = sweep.config.fixed.get(name, "its default")
+            raise BadInput(
+                f"{name} = {value} is not allowed: the sweep used {name} = {used}; run the sweep "
+                f"with --{name.replace('_', '-')} {value}"
+            )
+    return {name: value for name, value in optimizer.items() if name in sweep.axes}
 
 
 def _draw_maps(sweep: Sweep, at: dict[str, Any], args: argparse.Namespace) -> int:

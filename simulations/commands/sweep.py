@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
-from simulations.commands.arguments import EXIT_CODES
+from simulations.commands.arguments import EXIT_CODES, add_optimizer, given_optimizer
 
 if TYPE_CHECKING:
     from simulations.sweep.config import Config
@@ -47,6 +49,7 @@ examples:
   patchdyn sweep simulations/sweep/examples/density-nu.toml --out density-nu
   patchdyn map density-nu
   patchdyn sweep CONFIG.toml --out DIR --theory FILE.py
+  patchdyn sweep CONFIG.toml --out DIR --optimizer momentum --momentum 0.9
   patchdyn sweep CONFIG.toml --out DIR --scheduler tcp://10.0.0.1:8786
 
 {EXIT_CODES}
@@ -82,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="resume the sweep in DIR; fail if there is none"
     )
+    add_optimizer(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -91,8 +95,9 @@ def execute(args: argparse.Namespace) -> int:
     if args.scheduler is not None and not args.scheduler.strip():
         raise BadInput("--scheduler is not allowed without an address such as tcp://10.0.0.1:8786")
     return compute(
-        args.config, args.out, args.theory, args.workers, args.scheduler, resume=args.resume
-    )
+        args.config, args.out, args.theory, args.workers, args.scheduler,
+        optimizer=given_optimizer(args), resume=args.resume,
+    )  # fmt: skip
 
 
 def compute(
@@ -102,6 +107,7 @@ def compute(
     workers: int | None = None,
     scheduler: str | None = None,
     *,
+    optimizer: Mapping[str, Any] = MappingProxyType({}),
     resume: bool = False,
 ) -> int:
     """Compute the missing cells of a sweep and print the number of cells by status.
@@ -118,6 +124,8 @@ def compute(
         Number of worker processes; by default one per core.
     scheduler
         Address of a Dask scheduler to use in place of worker processes.
+    optimizer
+        Mapping from name to value of the parameters of the optimizer, for all cells.
     resume
         Fail if ``out`` contains no sweep.
 
@@ -135,7 +143,7 @@ def compute(
     if resume and not (out / MANIFEST).is_file():
         raise BadInput(f"--resume is not allowed: {out} contains no sweep to resume")
     try:
-        config = read(path, _theory(theory))
+        config = read(path, _theory(theory), optimizer)
         store = open_store(out, config)
     except (ConfigError, StoreError) as error:
         raise BadInput(str(error)) from None

@@ -27,6 +27,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -124,7 +125,9 @@ class Config:
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def read(path: Path, theory: str | None = None) -> Config:
+def read(
+    path: Path, theory: str | None = None, options: Mapping[str, Any] = MappingProxyType({})
+) -> Config:
     """Read a configuration file.
 
     Parameters
@@ -133,6 +136,8 @@ def read(path: Path, theory: str | None = None) -> Config:
         TOML file.
     theory
         Name of the theory if the file does not choose one.
+    options
+        Parameters of the table ``[run]`` in addition to those of the file.
 
     Raises
     ------
@@ -144,10 +149,15 @@ def read(path: Path, theory: str | None = None) -> Config:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file"
         raise ConfigError(f"cannot read {path}: {reason}") from None
-    return parse(text, str(path), theory)
+    return parse(text, str(path), theory, options)
 
 
-def parse(text: str, name: str = "configuration", theory: str | None = None) -> Config:
+def parse(
+    text: str,
+    name: str = "configuration",
+    theory: str | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Config:
     """Return the configuration in a TOML text.
 
     Parameters
@@ -158,6 +168,8 @@ def parse(text: str, name: str = "configuration", theory: str | None = None) -> 
         Name of the text in error messages.
     theory
         Name of the theory if the text does not choose one.
+    options
+        Parameters of the table ``[run]`` in addition to those of the text.
 
     Raises
     ------
@@ -170,6 +182,14 @@ def parse(text: str, name: str = "configuration", theory: str | None = None) -> 
         raise ConfigError(f"{name} is nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, and integers of more than 4300 digits
         raise ConfigError(f"{name} is not TOML: {error}") from None
+    run = content.setdefault("run", {}) if options else {}
+    if isinstance(run, dict):
+        for key, value in options.items():
+            if any(key in content.get(table, {}) for table in ("fixed", "grid", "run")):
+                raise ConfigError(
+                    f"{key} = {value} is not allowed: {name} gives {key} too; remove one of the two"
+                )
+            run[key] = value
     return _Reader(content, text, name, theory).config()
 
 
