@@ -146,7 +146,7 @@ class Node:
         return (-self).softplus()
 
     def abs(self) -> Node:
-        """Return |x|, entry by entry; its derivative at 0 is taken to be 0."""
+        """Return the absolute value, entry by entry; its derivative at 0 is taken to be 0."""
         return self._apply("modulus")
 
     def relu(self) -> Node:
