@@ -73,7 +73,7 @@ def folders() -> tuple[str, ...]:
 
 
 def load(name: str) -> System:
-    """Return the theory with this name, or in the file of this name (``FILE.py``).
+    """Return the theory with this name; a file is loaded only by `from_file`.
 
     Raises
     ------
@@ -84,8 +84,6 @@ def load(name: str) -> System:
 
     if name in _LOADED:
         return _LOADED[name]
-    if name.endswith(".py"):
-        return from_file(name)
     require(name in _PACKAGES, "system", repr(name), f"one of {', '.join(_PACKAGES)}")
     theory: System = submodule(name, "system").SYSTEM
     return theory

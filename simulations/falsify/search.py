@@ -15,7 +15,7 @@ from simulations.case import Case
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
 from simulations.seeds import seed_at
 from simulations.system import System
-from simulations.theories import DEFAULT, command, load
+from simulations.theories import DEFAULT, command, from_file, load
 
 #: Default horizon of the runs.
 HORIZON = 1e5
@@ -183,7 +183,7 @@ def falsify(
         or if no problem satisfies the filter.
     """
     require(finite("budget", budget) > 0.0, "budget", budget, "greater than 0 seconds")
-    theory = load(system) if isinstance(system, str) else system
+    theory = system if isinstance(system, System) else _named(system)
     chosen, ranges = dict(fixed or {}), dict(ranges or {})
     if horizon is not None:
         chosen["horizon"] = finite("horizon", horizon)
@@ -457,3 +457,8 @@ def _rounds() -> Iterator[int]:
     while True:
         yield size
         size = min(2 * size, _LARGEST_ROUND)
+
+
+def _named(system: str) -> System:
+    """Return the theory with a name, or the one in the file ``FILE.py``."""
+    return from_file(system) if system.endswith(".py") else load(system)
