@@ -10,6 +10,7 @@ arithmetic in the order of the source.
 import ast
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
@@ -103,7 +104,7 @@ def _transformed(source: str, pairs: "_Pairs") -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-class _Pairs(ast.NodeTransformer):
+class _Pairs(ABC, ast.NodeTransformer):
     """Transform numbers to pairs; a subclass defines the second entries of given numbers.
 
     Attributes
@@ -120,17 +121,17 @@ class _Pairs(ast.NodeTransformer):
     def __init__(self) -> None:
         self._indices: set[str] = set()
 
+    @abstractmethod
     def arguments(self, names: Sequence[str]) -> list[str]:
         """Return the names of the arguments of a transformed function."""
-        raise NotImplementedError
 
+    @abstractmethod
     def literal(self, number: float) -> float:
         """Return the second entry of a literal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def argument(self, name: str, entry: ast.Subscript) -> str:
         """Return the pair of an entry of an argument, as source."""
-        raise NotImplementedError
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.args.args = [ast.arg(x) for x in self.arguments([x.arg for x in node.args.args])]

@@ -8,7 +8,6 @@ import pytest
 import xarray
 
 from dynamics.core.trajectory import Status
-from simulations import theories
 from simulations.cli import main
 from simulations.explorer import fragments
 from simulations.explorer.run_job import Task, run_data
@@ -43,14 +42,6 @@ EVENTS = {
     "undefined": "log(w - 1) > 0",
     "either": "share > 0.75 or share > 0.5 and time > 1",
 }
-
-
-@pytest.fixture(autouse=True)
-def forgotten():
-    before = dict(theories._LOADED)
-    yield
-    theories._LOADED.clear()
-    theories._LOADED.update(before)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import xarray
 
-from simulations import theories
 from simulations.cli import main
 from simulations.falsify import falsify
 from simulations.reproduction.claim import Context
@@ -43,14 +42,6 @@ u = Tensor("u", start={u})
 THEORY = Theory("flips", "none", sizes=(d,), parameters=(W, v, u), loss=lambda W, v, u:
     (W["i", "j"] ** 2).sum("i").sum("j") + (v["i"] ** 2).sum("i") + u**2)
 """
-
-
-@pytest.fixture(autouse=True)
-def forgotten():
-    before = dict(theories._LOADED)
-    yield
-    theories._LOADED.clear()
-    theories._LOADED.update(before)
 
 
 @pytest.fixture(scope="module")

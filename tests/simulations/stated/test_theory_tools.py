@@ -25,14 +25,6 @@ horizon = 50
 """
 
 
-@pytest.fixture(autouse=True)
-def forgotten():
-    before = dict(theories._LOADED)
-    yield
-    theories._LOADED.clear()
-    theories._LOADED.update(before)
-
-
 def run(capsys, *words):
     assert main(["run", "--theory", *map(str, words), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
