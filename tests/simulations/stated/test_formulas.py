@@ -217,3 +217,13 @@ def test_verdict_on_a_claim(claims, monkeypatch, condition):
     assert sorted(runs.index) == [(0, t, records) for t in (2.0, 20.0) for records in (80, 240)]
     assert sorted(searches.index) == [(2.0, 0), (2.0, 1), (20.0, 0), (20.0, 1)]
     assert result.finding.startswith(f"{(runs.result == 'violated').sum()} of 4 runs violate it")
+
+
+def test_a_search_that_tried_nothing_does_not_count():
+    """The claim is then a finding: nothing was searched."""
+    columns = {"violation": math.nan, "error": math.nan, "holds": 0, "everywhere": False}
+    rows = [{"horizon": 1.0, "seed": seed, "tried": 0, **columns} for seed in (0, 1)]
+    frame = conjectures.SEARCHES.frame(rows)
+    tried = conjectures.SEARCHES.predicates["a search tried a problem"]
+    assert not np.any(tried(frame))
+    assert np.all(tried(frame.assign(tried=[0, 1])))

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dynamics.theory import functions
 from dynamics.theory.kernel import mean, mean_function
 from dynamics.theory.pairs import columns, with_errors
 from simulations.stated.check import agreement
@@ -206,3 +207,10 @@ def test_constants_of_the_parts_of_a_union(tmp_path, family):
     path.write_text(UNION.replace("SET", family).replace('"second": b', '"third": b'))
     with pytest.raises(ValueError, match="it must have one number for each part of a union"):
         load_theory(path)
+
+
+@pytest.mark.parametrize("derivative", [functions.step, functions.sign])
+def test_derivative_at_a_kink_is_0(derivative):
+    assert derivative(0.0) == 0.0
+    assert derivative(1e-300) == 1.0
+    assert np.isnan(derivative(np.nan))
