@@ -201,10 +201,11 @@ class TestSearch:
         assert report.ranges["D"][1] - report.ranges["D"][0] > 25
         assert report.ranges["nu"][0] < report.ranges["nu"][1]  # others are sampled as before
 
+    @pytest.mark.slow
     def test_ranges_without_any_problem_are_not_searched(self):
-        report = falsify("gamma >= rho", ranges={"p": (4, 4)}, system=self.system, budget=60)
+        report = falsify("gamma >= rho", ranges={"p": (4, 4)}, system=self.system, budget=900)
         assert (report.outcome, report.tried) == ("not searched", 0)
-        assert report.seconds < 30
+        assert report.seconds < 450  # it gives up long before the budget is spent
 
     @pytest.mark.parametrize(("most", "outcome"), [(1, "not searched"), (2, "not falsified")])
     def test_one_problem_is_not_a_search(self, most, outcome):
