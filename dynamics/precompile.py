@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain, zip_longest
+from multiprocessing import get_context
 
 import dynamics
 
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = parser.parse_args(arguments).names
     if unknown := [name for name in names if name not in available]:
         parser.error(f"{unknown[0]} is not allowed: it must be one of {', '.join(available)}")
-    with ProcessPoolExecutor(max_workers=2) as pool:
+    # fresh processes: a fork of one with threads, such as those of JAX, may hang
+    with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(available[name]): name for name in names or available}
         for job in as_completed(running):
             job.result()
