@@ -301,8 +301,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{in_time} runs are in time within {excess:.1e} E[z^2] of their floor; the time in P has "
-        "exponent {power:.2f} at most."
+        "{in_time} runs are in time within {excess!u:.1e} E[z^2] of their floor; the time in P has "
+        "exponent {power!u:.2f} at most."
     ),
     tolerance=EPS,
     quick_note="five problems instead of eight, three values of U/L instead of five",

@@ -230,7 +230,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "|Phi_1| is at least {lead:.2g} times all else at the switch; {wrong} of {cells} cells "
+        "|Phi_1| is at least {lead!d:.2g} times all else at the switch; {wrong} of {cells} cells "
         "contradict the sign of Delta beyond {close}."
     ),
     tolerance=LEAD,
