@@ -134,7 +134,7 @@ def compute(
     int
         Exit code.
     """
-    from simulations.files.store import StoreError
+    from simulations.files import StoreError
     from simulations.sweep.cluster import ClusterError
     from simulations.sweep.compute import open_store, sweep
     from simulations.sweep.config import ConfigError, read

@@ -15,7 +15,7 @@ import xarray
 
 from simulations import theories
 from simulations.cli import main
-from simulations.files.store import StoreError, read_record, write_record
+from simulations.files import StoreError, read_record, write_record
 from simulations.sweep import cells, cluster, engines
 from simulations.sweep.cells import sweep_stamp
 from simulations.sweep.compute import compute, open_store, sweep
