@@ -229,8 +229,9 @@ def _association(proof: Proof) -> str:
 
 def _draw(path: Path, proof: Proof) -> None:
     """Plot the radius of the tube and gamma - rho against time, as PNG."""
-    from simulations.figures import render, report_figure, tube
+    from simulations.figures import render, report_figure
+    from simulations.figures.shared import draw_tube
     from simulations.files import write_bytes
 
-    figure = report_figure("prove", "", "", tube.draw, proof.to_dataset(), size=(7.0, 5.0))
+    figure = report_figure("prove", "", "", draw_tube, proof.to_dataset(), size=(7.0, 5.0))
     write_bytes(path, render(figure))

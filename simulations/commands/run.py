@@ -196,7 +196,8 @@ def _plot(trajectory: Trajectory) -> bytes:
     import numpy as np
     import xarray
 
-    from simulations.figures import render, report_figure, single_run
+    from simulations.figures import render, report_figure
+    from simulations.figures.shared import draw_run
 
     data = xarray.Dataset(
         {
@@ -205,4 +206,4 @@ def _plot(trajectory: Trajectory) -> bytes:
         },
         coords={"parameter": list(trajectory.order_parameters), "time": np.array(trajectory.time)},
     )
-    return render(report_figure("run", "", "", single_run.draw, data, size=(7.0, 6.0)))
+    return render(report_figure("run", "", "", draw_run, data, size=(7.0, 6.0)))
