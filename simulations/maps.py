@@ -238,7 +238,7 @@ def outcome_map(sweep: Sweep, name: str) -> Map:
     return _plain_map(sweep, name)
 
 
-def draw_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset:
+def map_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset:
     """Return the data of a map.
 
     Parameters

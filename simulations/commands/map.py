@@ -109,9 +109,9 @@ def _draw(sweep: Sweep, chosen: Map, at: dict[str, Any], out: Path) -> Path:
 
     from simulations.figures import regime_map
     from simulations.files.store import write_bytes, write_dataset
-    from simulations.maps import draw_data
+    from simulations.maps import map_data
 
-    data = draw_data(sweep, chosen, at)
+    data = map_data(sweep, chosen, at)
     figure = Figure(figsize=(6.4, 5.0), dpi=160, layout="constrained")
     regime_map.draw(data, figure)
     image = io.BytesIO()

@@ -36,7 +36,7 @@ def map_cells(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, boo
     Parameters
     ----------
     data
-        Map, see `simulations.maps.draw_data`. The values of an axis of strings are replaced by
+        Map, see `simulations.maps.map_data`. The values of an axis of strings are replaced by
         their indices.
 
     Returns

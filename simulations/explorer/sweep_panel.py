@@ -13,7 +13,7 @@ from simulations.explorer import fragments
 from simulations.explorer.controls import on_change
 from simulations.explorer.map_figure import legend_entries, map_figure
 from simulations.explorer.plots import letters, without_latex
-from simulations.maps import Sweep, draw_data, maps_of
+from simulations.maps import Sweep, map_data, maps_of
 
 
 class SweepPanel:
@@ -100,7 +100,7 @@ class SweepPanel:
 
     def _draw(self) -> None:
         chosen = self.maps[self.which.value]
-        data = draw_data(self.sweep, chosen, self.at)
+        data = map_data(self.sweep, chosen, self.at)
         figure, self.source = map_figure(data)
         on_change(self.source.selected, "indices", self._click)
         self.names = data.attrs["y"], data.attrs["x"]

@@ -78,7 +78,7 @@ def descent(tmp_path):
 def data_of(folder, name):
     sweep = maps.read(folder)
     by_map_name = {regime_map.name: regime_map for regime_map in maps.maps_of(sweep)}
-    return maps.draw_data(sweep, by_map_name[name], {})
+    return maps.map_data(sweep, by_map_name[name], {})
 
 
 class TestCells:

@@ -115,7 +115,7 @@ def model(seed: int) -> tuple[np.ndarray, np.ndarray]:
         layout = problem.layout
         cell = tuple(layout.area[:, -1].tolist())
         if cell not in results:
-            horizon = runs.natural_horizon(problem, EPS)
+            horizon = runs.default_horizon(problem, EPS)
             run = gradient_flow(MaskedPopulation(problem), horizon=horizon, rtol=1e-6, records=10)
             results[cell] = run.final, best(problem).mass / layout.size
         state, weight = results[cell]

@@ -357,7 +357,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "gamma >= rho fails in {fails} of {judged} judged problems, by up to {largest:.2g}; the "
+        "gamma >= rho fails in {fails} of {judged} judged problems, by up to {largest!u:.2g}; the "
         "condition decides {decided} problems."
     ),
     quick_note=(

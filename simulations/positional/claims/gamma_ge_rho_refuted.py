@@ -113,8 +113,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "gamma < rho is proved in {refuted} problems, at the longest from time {begin:.3g} to "
-        "{end:.5g}."
+        "gamma < rho is proved in {refuted} problems, at the longest from time {begin!u:.3g} to "
+        "{end!d:.5g}."
     ),
     quick_note="D = 16 to time 2 instead of 32500",
     assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",

@@ -214,8 +214,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{identities} exact identities hold; v leaves span(w*) by at most {leak:.0e}; a deviation "
-        "grows at rate {rate:.2g} at first."
+        "{identities} exact identities hold; v leaves span(w*) by at most {leak!u:.0e}; a "
+        "deviation grows at rate {rate:.2g} at first."
     ),
     tolerance=TOLERANCE,
     quick_note="300 steps instead of 1,000, one nu instead of three",

@@ -147,7 +147,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Reduced and D x D descent differ by at most {difference:.0e} over {steps} steps at "
+        "Reduced and D x D descent differ by at most {difference!u:.0e} over {steps} steps at "
         "{problems} problems."
     ),
     tolerance=TOLERANCE,

@@ -329,7 +329,7 @@ CLAIM = Claim(
     headline=headline,
     finding=(
         "Attention to the next set errs {error:.1e} at D = {D} with free A; the best margin of A = "
-        "P^T P is at most {best:.0e}."
+        "P^T P is at most {best!u:.0e}."
     ),
     tolerance=TOLERANCE,
     quick_note="enumeration up to D=12 instead of 16, exact errors up to D=256, smaller samples",

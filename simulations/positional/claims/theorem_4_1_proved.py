@@ -13,6 +13,7 @@ from simulations.positional import reference_runs as runs
 from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.reproduction.sentences import sentence
 from simulations.validated import Checked, Proof
 
 
@@ -98,10 +99,11 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers of the sentence."""
     tubes = tables["tubes"]
     proved = tubes.passed[tubes.judged].all(axis=1)
-    largest_error, others = tubes.rows.test_error_high[proved].max(), (~tubes.judged).sum()
+    largest, others = tubes.rows.test_error_high[proved].max(), (~tubes.judged).sum()
+    error = ", test error at most {largest!u:.3g}"
     return {
         "proved": f"{proved.sum()} of {len(proved)}",
-        "error": f", test error at most {largest_error:.3g}" if proved.any() else "",
+        "error": sentence(error, largest=largest) if proved.any() else "",
         "others": f"; {others} more not judged" if others else "",
     }
 

@@ -387,7 +387,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Mean attention differs from the slides by at most {least:.2f} to {most:.2f}, and is "
+        "Mean attention differs from the slides by at most {least!u:.2f} to {most!u:.2f}, and is "
         "{below:.3f} below its plateau; C = {C:.2f}."
     ),
     tolerance=READING,

@@ -263,8 +263,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "SGD on counts and on tokens differ by at most {worst:.0e}; at half the rate the drift is "
-        "{ratio:g} times smaller, to within {off:.2g}."
+        "SGD on counts and on tokens differ by at most {worst!u:.0e}; at half the rate the drift "
+        "is {ratio:g} times smaller, to within {off!u:.2g}."
     ),
     tolerance=TOLERANCE,
     quick_note="two draws instead of five",

@@ -297,7 +297,7 @@ class TestSweep:
         panel = opened.page.sweep
         for name, regime_map in panel.maps.items():
             panel.which.value = name
-            data = maps.draw_data(sweep, regime_map, panel.at)
+            data = maps.map_data(sweep, regime_map, panel.at)
             cells, log = map_cells(data)
             assert log == {"x": True, "y": True}
             shown = np.array(panel.source.data["value"]).reshape(3, 2)

@@ -167,7 +167,7 @@ def test_trained_rows_equal_separate_flows():
     p = 195
     problem = problem_of(0, p)
     run = gradient_flow(
-        MaskedPopulation(problem), horizon=runs.natural_horizon(problem, 1e-3), rtol=1e-6
+        MaskedPopulation(problem), horizon=runs.default_horizon(problem, 1e-3), rtol=1e-6
     )
     assert rows[p] == pytest.approx(run.final[runs.columns_of(problem)], rel=1e-3, abs=1e-4)
 

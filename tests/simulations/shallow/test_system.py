@@ -132,9 +132,9 @@ def test_sweep_and_its_maps():
     ends = sweep.data["attention"].values
     assert np.all(ends[:, 1] > ends[:, 0])
     for regime_map in maps.maps_of(sweep):
-        data = maps.draw_data(sweep, regime_map, {})
+        data = maps.map_data(sweep, regime_map, {})
         assert set(np.unique(data["status"].values)) <= {"value", "none"}
-    share = maps.draw_data(sweep, maps.maps_of(sweep)[1], {})["value"].values
+    share = maps.map_data(sweep, maps.maps_of(sweep)[1], {})["value"].values
     close(share, ends / np.array([[0.75], [5 / 6]]), rel=1e-12)
 
 
