@@ -14,7 +14,8 @@ from scipy.integrate import solve_ivp
 
 from dynamics import Population, Problem, gradient_flow
 from dynamics.positional.oracle import descent as full_model
-from simulations.figures import report_figure, tube
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_tube
 from simulations.positional import reference_runs as runs
 from simulations.reproduction.claim import Figure
 from simulations.reproduction.predicates import Column
@@ -111,7 +112,7 @@ def tube_figure(name: str, title: str, proof: Proof, gap: str) -> Figure:
         f"Flow at {runs.describe(proof.problem)}. (a) Proved bounds of the distance of alpha, "
         "gamma and rho from the polynomials in the middle of the tube. (b) Proved bounds of gamma "
         f"- rho{gap}.",
-        tube.draw,
+        draw_tube,
         proof.to_dataset(),
         (7.0, 4.6),
     )

@@ -8,7 +8,8 @@ import numpy as np
 import xarray
 
 from dynamics import Problem
-from simulations.figures import full_model_difference, report_figure
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_model_difference
 from simulations.positional import reference_runs as runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -74,7 +75,7 @@ def _figure(differences: Mapping[str, np.ndarray]) -> Figure:
         "Largest difference in (alpha, gamma, rho) between descent on three scalars and descent on "
         "the D x D matrix and v, at every step, from the same start. Dashed: the tolerance; "
         "dotted: the unit of rounding.",
-        full_model_difference.draw,
+        draw_model_difference,
         data,
         (7.0, 3.4),
     )
