@@ -10,6 +10,7 @@ from dynamics import Problem
 from dynamics.positional.baselines import linear_models as models
 from dynamics.positional.samples.data import draw_coefficients, labels_of_coefficients, sample
 from dynamics.positional.samples.partitions import contiguous
+from simulations.seeds import rng_at
 
 #: Values of qD/C^2 at which errors are also sampled, and largest D of these problems.
 SAMPLED, _LARGEST_SAMPLED = (0.25, 0.5, 1.0, 2.0, 4.0), 256
@@ -125,7 +126,7 @@ def decoding_errors(cases: Sequence[Case], images: int, seed: int) -> Iterator[d
 
     The score is computed from sampled X (N, D, d) with noise.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(33,)))
+    rng = rng_at(seed, 33)
     for D, C, q in cases:
         problem = Problem(D=D, C=C, q=q, d=8)
         X, _ = sample(problem, images // 4, rng)

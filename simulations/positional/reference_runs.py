@@ -19,7 +19,7 @@ from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.oracle import descent as full_model
 from dynamics.positional.samples import random_feature, random_partition
-from simulations.seeds import seeds_of
+from simulations.seeds import rng_at, seeds_of
 
 #: Flow time (learning rate x steps) at which the flows end.
 HORIZON = 1e8
@@ -164,7 +164,7 @@ class FullStart(NamedTuple):
 
 def full_start(problem: Problem, seed: int, *key: int) -> FullStart:
     """Return a start with random feature and sets; ``key`` selects the random stream."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    rng = rng_at(seed, *key)
     w_star, partition = random_feature(problem, rng), random_partition(problem, rng)
     A, v = full_model.embed(problem, problem.initial_state, w_star, partition)
     return FullStart(A, v, w_star, partition)
