@@ -25,7 +25,7 @@ from symbolic.masked.symbols import a, advantage, copies, g_mean, z
 Phi, Upsilon, top = sp.symbols("phi upsilon top", real=True)
 unmasked, masked, count, size = sp.symbols("unmasked masked count size", positive=True)
 of_unmasked, of_masked = sp.symbols("of_unmasked of_masked", real=True)
-gathered, mean = sp.symbols("gathered mean", real=True)
+key_sum, mean = sp.symbols("key_sum mean", real=True)
 v_s, v_t, y_s, y_t = sp.symbols("v_s v_t y_s y_t", real=True)
 
 LOGITS = (Upsilon + z * Phi, Upsilon)
@@ -83,15 +83,15 @@ def key_hessian() -> Kernel:
 def area_slope() -> Kernel:
     """Return the kernel of the derivative of an area attention."""
     doc = """d_s a of an area: the sum of w_i B_is over its unmasked keys minus a y_s."""
-    result = ("slope", gathered - a * mean)
-    return Kernel("area_slope", (gathered, a, mean), (), (result,), doc)
+    result = ("slope", key_sum - a * mean)
+    return Kernel("area_slope", (key_sum, a, mean), (), (result,), doc)
 
 
-def area_bend() -> Kernel:
+def area_curvature() -> Kernel:
     """Return the kernel of the second derivative of the loss in an area attention."""
     loss = copies * (a / copies) ** 2 * z**2 / 2
     doc = """Second derivative of the loss in the attention to equal areas, z^2 / copies."""
-    return Kernel("area_bend", (z, copies), (), (("bend", sp.diff(loss, a, 2)),), doc)
+    return Kernel("area_curvature", (z, copies), (), (("curvature", sp.diff(loss, a, 2)),), doc)
 
 
 def mean_hessian() -> Kernel:
@@ -109,7 +109,7 @@ def kernels() -> tuple[Kernel, ...]:
         key_slopes(),
         key_hessian(),
         area_slope(),
-        area_bend(),
+        area_curvature(),
         mean_hessian(),
     )
 
@@ -213,7 +213,7 @@ def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
     for s, t in combinations_with_replacement(range(6), 2):
         second = hessian.get((s, t), 0) + _result(of["mean_hessian"], 0, v[s], v[t], y[s], y[t])
         for m in (0, 1):
-            curvature = _result(of["area_bend"], 0, model.scales[m], number[m])
+            curvature = _result(of["area_curvature"], 0, model.scales[m], number[m])
             second += curvature * d_a[m][s] * d_a[m][t]
         claims[f"second derivative in slots {s} and {t}"] = second - model.derivative(v[s], t)
     return claims | weight_identities(of)
