@@ -17,7 +17,7 @@ from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
 from simulations.masked.system import SYSTEM, default_horizon
-from simulations.seeds import seed_at, seeds_of
+from simulations.seeds import rng_at, seed_at, seeds_of
 
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 at which runs have learned.
@@ -187,7 +187,7 @@ def random_problems(count: int, seed: int, largest_first: bool = True) -> list[M
     largest_first
         Whether the first area of each cluster is the largest, like a global area, or the smallest.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(count, largest_first)))
+    rng = rng_at(seed, count, largest_first)
     problems = []
     for number in range(count):
         P = int(rng.integers(5, 11))
@@ -263,7 +263,7 @@ def agreement(states: int, seed: int) -> Agreement:
     """Compare gradients at random states of each oracle problem; all rows of Q are random."""
     features = positions = elsewhere = 0.0
     for number, problem in enumerate(ORACLE_PROBLEMS):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        rng = rng_at(seed, number)
         model, reduced = full.FullMaskedModel(problem), population(problem)
         columns = columns_of(problem)
         for _ in range(states):
