@@ -68,6 +68,15 @@ class ShallowPopulation(Risk):
         """Number of samples of label +1 that differ by more than irrelevant names."""
         return len(self._plan.everything)
 
+    @property
+    def trained(self) -> np.ndarray:
+        """0 for the entries of a fixed V, and of K and Q without trained attention, else 1."""
+        trained = np.ones(len(self.order_parameters))
+        trained[self._layout.V] = self.problem.train_value
+        for slots in (self._layout.K, self._layout.Q):
+            trained[slots] = self.problem.attention == "trained"
+        return trained
+
     def gradient_plan(self, state: Any) -> ShallowPlan:
         """Return the samples and slots, for a compiled loop: the same ones at every state."""
         return self._plan

@@ -123,7 +123,7 @@ def _descent(
     ratio: float, relevant: float = 0.4, confusion: float = 0.0, *, L: int = 20, eta: float = 0.1
 ) -> Descent:
     """Return the population descent from small symmetric weights until the loss is small."""
-    problem = _problem(ratio, relevant, confusion, L, xi=0.01, neurons=10)
+    problem = problem_of(ratio, relevant, confusion, L, xi=0.01, neurons=10)
     return descend(problem, symmetric_start(problem), eta, 1e-2, most=10**5)
 
 
@@ -135,14 +135,19 @@ def irrelevant_attention(relevant: float, confusion: float) -> float:
     patterns may distinguish them.
     """
     end = _descent(PLATEAU_RATIO, relevant, confusion, eta=PLATEAU_ETA).weights
-    logits = end["K"].T @ end["Q"][:, 2]
+    return attention_of(end["K"].T @ end["Q"][:, 2], relevant, confusion)
+
+
+def attention_of(logits: np.ndarray, relevant: float, confusion: float) -> float:
+    """Return the attention to relevant keys, given the logits of all patterns (M,)."""
     keys = np.array([relevant, confusion, 1.0 - relevant - confusion]) * np.exp(logits[:3])
     return float(keys[0] / keys.sum())
 
 
-def _problem(
+def problem_of(
     ratio: float, relevant: float, confusion: float, L: int, xi: float, neurons: int
 ) -> ShallowProblem:
+    """Return the problem with V frozen and one irrelevant pattern per sample."""
     return ShallowProblem(
         L=L,
         alpha_relevant=relevant,
@@ -182,7 +187,7 @@ def attractors(context: Context) -> pd.DataFrame:
 
     def end_state(case: tuple[float, int, float, int]) -> tuple[float, bool]:
         noise, relevant, ratio, seed = case
-        problem = _problem(ratio, relevant / 20, 0.0, 20, noise / 40**0.5, 40)
+        problem = problem_of(ratio, relevant / 20, 0.0, 20, noise / 40**0.5, 40)
         rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(3, seed)))
         eta = min(MAP_ETA, MAP_ETA_KQ / ratio)
         end = descend(problem, random_start(problem, rng), eta, MAP_HINGE, most=50_000)
