@@ -22,7 +22,7 @@ from dynamics.theory.data import (
     ways,
 )
 
-#: Relative bound of the rounding in the sum of omitted probabilities.
+#: Bound of the relative rounding error of the sum of omitted probabilities.
 ROUNDING = 1e-9
 #: Thresholds for omitting a branch, relative to the remainder, tried in this order.
 SHARES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -36,7 +36,7 @@ def truncated(law: Law, remainder: float) -> Orbits:
     law
         Distribution of the data.
     remainder
-        Probability that may be omitted, in (0, 1).
+        Largest omitted probability, in (0, 1).
 
     Returns
     -------
@@ -76,7 +76,7 @@ def truncated(law: Law, remainder: float) -> Orbits:
 
 @dataclass
 class _Branches:
-    """Enumeration without branches of probability below ``least``; ``lost`` bounds their sum."""
+    """Enumeration without branches of probability below ``least``; ``lost`` bounds their total."""
 
     law: Law
     types: Sequence[list[Type]]

@@ -13,6 +13,7 @@ from dynamics.core.balls.exact import exact
 from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
 from dynamics.theory.reference import power
+from simulations.seeds import rng_at
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.sources import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
@@ -91,8 +92,7 @@ def initial_values(theory: Theory, values: Mapping[str, float], seed: int = 0) -
         if order.scale is None:
             start[order.name] = numbers.real(order.start)
             continue
-        stream = np.random.SeedSequence(seed, spawn_key=(position,))
-        start[order.name] = numbers.real(order.scale) * np.random.default_rng(stream).normal()
+        start[order.name] = numbers.real(order.scale) * rng_at(seed, position).normal()
     return start
 
 

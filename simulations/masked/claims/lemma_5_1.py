@@ -59,12 +59,12 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def at_random(each: int, root: int) -> dict[str, float]:
-    """Return the extreme speeds over ``each`` random problems per seed, and over the control."""
+def at_random(count: int, root: int) -> dict[str, float]:
+    """Return the extreme speeds over ``count`` random problems per seed, and over the control."""
 
     def problems(largest_first: bool) -> list[MaskedProblem]:
         seeds = seeds_of(root, SEEDS)
-        return [p for seed in seeds for p in runs.random_problems(each, seed, largest_first)]
+        return [p for seed in seeds for p in runs.random_problems(count, seed, largest_first)]
 
     speeds = [runs.speeds(problem) for problem in problems(True)]
     control = [greatest_global_speed(runs.speeds(problem)) for problem in problems(False)]
@@ -184,8 +184,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{identities} exact identities hold; dPhi_n/dt is at least {own:.1g} and dPhi_1/dt of a "
-        "local patch at most {rise:.0e} (relative)."
+        "{identities} exact identities hold; dPhi_n/dt is at least {own!d:.1g} and dPhi_1/dt of a "
+        "local patch at most {rise!u:.0e} (relative)."
     ),
     tolerance=TOLERANCE,
     quick_note="the two smaller exact models, 15 random states and 10 random problems, not 60 each",

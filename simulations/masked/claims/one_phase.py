@@ -9,11 +9,9 @@ from dynamics.masked import MaskedProblem
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import trajectories
+from simulations.masked.runs import CLOSE_TO_ZERO
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-
-#: Largest other correlation over Phi_n when p has learned.
-CLOSE_TO_ZERO = 0.1
 
 
 def measure(context: Context) -> Measurement:
@@ -103,8 +101,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Phi_n leads throughout in {dominates} runs: rivals have at most {overtaken:.2g} of its "
-        "speed and {others:.2g} of its size."
+        "Phi_n leads throughout in {dominates} runs: rivals have at most {overtaken!u:.2g} of its "
+        "speed and {others!u:.2g} of its size."
     ),
     tolerance=CLOSE_TO_ZERO,
     quick_note="P = 10^6 only",

@@ -14,10 +14,9 @@ from dynamics.masked.events import MaskedEvents, find_events
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, panel_letters, styled
 from simulations.masked import runs
-from simulations.masked.claims.one_phase import CLOSE_TO_ZERO
-from simulations.masked.claims.two_phases import LEAD
 from simulations.masked.figures import regime_label
-from simulations.masked.runs import Regime
+from simulations.masked.runs import CLOSE_TO_ZERO, LEAD, Regime
+from simulations.masked.system import default_horizon
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -43,8 +42,8 @@ class Case(NamedTuple):
 def measure(context: Context) -> Measurement:
     """Descend with each optimizer and locate the phases."""
     two = context.choose(quick=runs.TWO_PHASES[:1], full=runs.TWO_PHASES)
-    one = context.choose(quick=runs.ONE_PHASE[0::2], full=runs.ONE_PHASE)
-    cases = [Case(regime, name) for regime in (*two, *one) for name in OPTIMIZERS]
+    single = context.choose(quick=runs.ONE_PHASE[0::2], full=runs.ONE_PHASE)
+    cases = [Case(regime, name) for regime in (*two, *single) for name in OPTIMIZERS]
     trajectories = {case: descend(case) for case in context.track(cases)}
     tables: dict[str, list[dict[str, Any]]] = {"two phases": [], "one phase": []}
     for case, run in trajectories.items():
@@ -85,7 +84,7 @@ def descend(case: Case) -> MaskedTrajectory:
     run = gradient_descent(
         runs.population(problem),
         learning_rate=RATE,
-        steps=int(np.ceil(runs.natural_horizon(problem, EPS) / RATE)),
+        steps=int(np.ceil(default_horizon(problem, EPS) / RATE)),
         records=RECORDS,
         **OPTIMIZERS[case.optimizer],
     )
@@ -138,8 +137,8 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 def _figure(trajectories: Mapping[Case, MaskedTrajectory]) -> Figure:
     regimes = list(dict.fromkeys(case.regime for case in trajectories))
     chosen = [
-        next(regime for regime in regimes if regime in kind)
-        for kind in (runs.TWO_PHASES, runs.ONE_PHASE)
+        next(regime for regime in regimes if regime in group)
+        for group in (runs.TWO_PHASES, runs.ONE_PHASE)
     ]
     data = {
         name: np.full((len(chosen), len(OPTIMIZERS), RECORDS), np.nan)

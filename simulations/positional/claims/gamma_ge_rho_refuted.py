@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamics import Problem
-from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs
 from simulations.positional import reference_runs as runs
 from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
@@ -24,16 +23,11 @@ def measure(context: Context) -> Measurement:
         )
         for problem in context.track(problems())
     ]
-    shown = proved_runs.flow(runs.CROWDED, context.quick)
-    figure = report_figure(
+    figure = proved_runs.tube_figure(
         "gamma-ge-rho-refuted",
         "A proof that gamma >= rho fails",
-        f"Flow at {runs.describe(shown.problem)}. (a) Proved bounds of the distance of alpha, "
-        "gamma and rho from the polynomials in the middle of the tube. (b) Proved bounds of gamma "
-        "- rho: below zero where the claim gamma >= rho is refuted.",
-        tube.draw,
-        shown.to_dataset(),
-        (7.0, 4.6),
+        proved_runs.flow(runs.CROWDED, context.quick),
+        ": below zero where the claim gamma >= rho is refuted",
     )
     return Measurement({"tubes": TUBES.frame(rows)}, proved_runs.settings(problems()), (figure,))
 
@@ -113,8 +107,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "gamma < rho is proved in {refuted} problems, at the longest from time {begin:.3g} to "
-        "{end:.5g}."
+        "gamma < rho is proved in {refuted} problems, at the longest from time {begin!u:.3g} to "
+        "{end!d:.5g}."
     ),
     quick_note="D = 16 to time 2 instead of 32500",
     assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",

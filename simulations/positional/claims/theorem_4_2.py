@@ -71,7 +71,7 @@ def _scan(context: Context, setting: Setting, runs: Sequence[Training]) -> Scan:
     own = (setting.problem, setting.rate_v, setting.rate_A, setting.steps)
     same = own == (scans[0].problem, scans[0].rate_v, scans[0].rate_A, scans[0].horizon)
     windows = {setting.N: [run.window for run in runs]} if same else {}
-    return sample_sizes.scan(scans, context.seed, context.progress, context.scratch, windows)
+    return sample_sizes.scan(scans, context, windows)
 
 
 def _part(context: Context, start: float, end: float) -> Context:
@@ -366,7 +366,7 @@ CLAIM = Claim(
     headline=headline,
     finding=(
         "{once} of {runs} runs associate and {lost} lose it again; P[f* F <= 0] ends at "
-        "{worst:.2g} at most (uniform attention: {linear:.2g})."
+        "{worst!u:.2g} at most (uniform attention: {linear:.2g})."
     ),
     tolerance=TOLERANCE,
     quick_note=(

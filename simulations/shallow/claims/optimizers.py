@@ -14,7 +14,7 @@ from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.shallow.claims.proposition_2 import (
+from simulations.shallow.runs import (
     BELOW,
     PLATEAU_ETA,
     PLATEAU_RATIO,
