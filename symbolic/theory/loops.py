@@ -1,0 +1,637 @@
+"""Emit the risk of a theory on ordered positions as loops over positions, tokens and data orbits.
+
+The tokens of a data orbit are its *blocks*, the classes of equal tokens of the sequence. All tokens
+that do not occur in the sequence are alike: as many *representatives* of them as an expression has
+indices over tokens stand for all. The values of an expression form an array over positions, blocks
+and representatives; a sum over tokens weights each element by `multiplicity`, the number of tokens
+that it stands for. The gradient is reverse-mode differentiation of this program. Arrays that do not
+depend on the data are computed once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from symbolic.theory.expression import Node
+from symbolic.theory.orbit_data import identifier
+from symbolic.theory.orbits import Orbit, canonical, orbits
+from symbolic.theory.positions import Relation, empty_rows
+from symbolic.theory.sets import Exchangeable, IndexSet, Ordered
+from symbolic.theory.tensors import Tensor
+from symbolic.theory.words import Joint, Words
+
+if TYPE_CHECKING:
+    from symbolic.theory.theory import Theory
+
+#: Operations that are written out where they are used, if they are used once.
+_INLINE = {"add", "multiply"}
+_LEAVES = {"constant", "entry", "relation", "same"}
+_FUNCTION = {"exp": "_math.exp", "log": "_math.log", "tanh": "_math.tanh"}
+#: Derivatives of functions of {x} with the value {y}.
+_SLOPES = {
+    "exp": "{y}",
+    "log": "(1.0 / {x})",
+    "tanh": "((1.0 - {y}) * (1.0 + {y}))",
+    "sigmoid": "({y} * _sigmoid(-{x}))",
+    "softplus": "_sigmoid({x})",
+    "modulus": "_sign({x})",
+    "relu": "_step({x})",
+}
+Place = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Data arrays of a theory on ordered positions.
+
+    Attributes
+    ----------
+    source
+        The sequence, if there is one.
+    sets
+        Exchangeable sets; each has three columns in the array of blocks, behind those of the
+        positions: numbers of blocks, of blocks and representatives, and of elements.
+    representatives
+        Largest number of representatives of each set.
+    relations
+        Different relations of the loss.
+    """
+
+    source: Joint | None
+    sets: tuple[Exchangeable, ...]
+    representatives: tuple[int, ...]
+    relations: tuple[Relation, ...]
+
+    @property
+    def length(self) -> int:
+        """Number of positions of the sequence."""
+        return int(self.source.over.count) if self.source else 0
+
+    def blocks(self, index_set: IndexSet) -> int:
+        """Return the largest number of blocks of a set."""
+        own = isinstance(self.source, Words) and self.source.token is index_set
+        return self.length if own else 0
+
+
+def layout(theory: Theory) -> Layout:
+    """Return the data arrays of a theory on ordered positions."""
+    nodes = theory.mean.loss.all
+    sets = tuple(part for part in theory.sets if not isinstance(part, Ordered))
+    most = tuple(
+        max([sum(s is part for s in x.axes.values()) for x in nodes], default=0) for part in sets
+    )
+    relations: dict[tuple[object, ...], Relation] = {}
+    for x in nodes:
+        if x.op == "relation":
+            relations.setdefault(_key(x.detail), x.detail)
+        empty = _empty_rows(x)
+        if empty is not None:
+            relations.setdefault(_key(empty), empty)
+    source = theory.data[0] if theory.data else None
+    assert source is None or isinstance(source, Joint)
+    return Layout(source, sets, tuple(max(x, 1) for x in most), tuple(relations.values()))
+
+
+def _key(relation: Relation) -> tuple[object, ...]:
+    """Return a key that is equal for equal relations."""
+    return (relation.axes, relation.values)
+
+
+def _empty_rows(x: Node) -> Relation | None:
+    """Return 1 where the mask of a softmax hides all elements, as a relation."""
+    if x.op != "softmax" or len(x.arguments) == 1:
+        return None
+    mask = x.arguments[1]
+    return empty_rows(mask.detail, mask.indices.index(x.detail))
+
+
+def source(theory: Theory, header: str) -> str:
+    """Return the source of a module with the function ``mean``.
+
+    ``mean(_theta, _out, _constants, _weight, _blocks, _relation0, ...)`` returns the risk and
+    writes the gradient per entry to ``_out``. Its arguments are arrays:
+
+    - ``_theta``, ``_out``, ``_constants``: as in `symbolic.theory.source`
+    - ``_weight`` (b,): probability of each data orbit
+    - ``_blocks`` (b, columns): the block of each position, and the columns of `Layout.sets`
+    - ``_relation0``, ...: the numbers of each relation of `Layout.relations`
+    """
+    return _Program(theory).module(header)
+
+
+@dataclass(eq=False)
+class _Table:
+    """An array of the emitted code, with one row for all indices but the last."""
+
+    number: int
+    lengths: tuple[int, ...]
+
+    def at(self, elements: Sequence[str]) -> str:
+        """Return the code of an entry."""
+        *rows, column = elements or ("0",)
+        *lengths, _ = self.lengths or (1,)
+        return f"_table{self.number}[{_flat(rows, lengths)}, {column}]"
+
+    @property
+    def definition(self) -> str:
+        """Code that allocates the array."""
+        *lengths, columns = self.lengths or (1,)
+        return f"_table{self.number} = _empty({prod(lengths)}, {columns})"
+
+
+def _flat(elements: Sequence[str], lengths: Sequence[int]) -> str:
+    """Return the code of a row-major index."""
+    text = "0"
+    for element, length in zip(elements, lengths):
+        text = element if text == "0" else f"({text}) * {length} + {element}"
+    return text
+
+
+@dataclass
+class _Code:
+    """Lines of code with a current indentation."""
+
+    lines: list[str] = field(default_factory=list)
+    depth: int = 0
+
+    def add(self, line: str) -> None:
+        """Append a line."""
+        self.lines.append("    " * self.depth + line)
+
+
+class _Program:
+    """The emitted program of a theory."""
+
+    def __init__(self, theory: Theory) -> None:
+        from symbolic.theory.source import Printer
+
+        self._theory, self._layout = theory, layout(theory)
+        self._nodes = theory.mean.loss.all
+        self._print: Callable[[sp.Expr], str] = Printer({}).doprint
+        self._relations = {_key(x): i for i, x in enumerate(self._layout.relations)}
+        self._tables: list[_Table] = []
+        self._names = 0
+        self._code = _Code()
+        self._ones: set[Node] = set()
+        uses = Counter(y for x in self._nodes for y in x.arguments)
+        self._stored = [
+            x for x in self._nodes
+            if not (x.op in _LEAVES or (x.op in _INLINE and uses[x] == 1))
+        ]  # fmt: skip
+        self._of_parameters: dict[Node, bool] = {}
+        self._of_data: dict[Node, bool] = {}
+        for x in self._nodes:
+            self._of_parameters[x] = (x.op == "entry" and isinstance(x.detail, Tensor)) or any(
+                self._of_parameters[y] for y in x.arguments
+            )
+            own = x.op == "entry" and isinstance(x.detail, Joint)
+            vocabulary = any(self._layout.blocks(s) for s in x.axes.values())
+            self._of_data[x] = own or vocabulary or any(self._of_data[y] for y in x.arguments)
+        self._values: dict[Node, _Table] = {x: self._table(x) for x in self._stored}
+        self._pulls = {x: self._table(x) for x in self._stored if self._of_parameters[x]}
+        rest = {
+            x: [s for i, s in self._summed(x).items() if i != x.detail]
+            for x in self._stored
+            if x.op in ("softmax", "logsumexp")
+        }
+        self._tops = {x: self._new_table(sets) for x, sets in rest.items()}
+        self._norms = {x: self._new_table(sets) for x, sets in rest.items()}
+        self._tensors = {x: (self._orbit_table(x), self._orbit_table(x)) for x in theory.parameters}
+
+    # Tables and elements
+
+    def _new_table(self, sets: Sequence[IndexSet]) -> _Table:
+        table = _Table(len(self._tables), tuple(self._length(s) for s in sets))
+        self._tables.append(table)
+        return table
+
+    def _table(self, x: Node) -> _Table:
+        return self._new_table(tuple(x.axes.values()))
+
+    def _length(self, index_set: IndexSet) -> int:
+        """Return the number of positions, or the largest number of blocks and representatives."""
+        if isinstance(index_set, Ordered):
+            return int(index_set.count)
+        number = [part is index_set for part in self._layout.sets].index(True)
+        return self._layout.blocks(index_set) + self._layout.representatives[number]
+
+    def _orbit_table(self, tensor: Tensor) -> _Table:
+        """Return a table of the orbits of a tensor: ordered elements, then patterns."""
+        lengths = [int(s.count) for s in tensor.axes if isinstance(s, Ordered)]
+        rest = tuple(s for s in tensor.axes if not isinstance(s, Ordered))
+        table = _Table(len(self._tables), (*lengths, len(_patterns(rest))))
+        self._tables.append(table)
+        return table
+
+    def _orbit(self, tensor: Tensor, elements: Sequence[str]) -> list[str]:
+        """Return the index of the orbit of an entry: ordered elements, and the pattern as code."""
+        ordered = [e for e, s in zip(elements, tensor.axes) if isinstance(s, Ordered)]
+        rest = [(e, s) for e, s in zip(elements, tensor.axes) if not isinstance(s, Ordered)]
+        return [*ordered, _pattern_code(rest)]
+
+    @staticmethod
+    def _at(table: _Table, x: Node, place: Place) -> str:
+        return table.at([place[index] for index in x.axes])
+
+    def _summed(self, x: Node) -> dict[str, IndexSet]:
+        """Return the free indices of the first argument of a sum or softmax, and of its mask."""
+        return {i: s for y in x.arguments for i, s in y.axes.items()}
+
+    def _name(self, prefix: str) -> str:
+        self._names += 1
+        return f"_{prefix}{self._names}"
+
+    # Loops
+
+    @contextmanager
+    def _loops(
+        self, axes: Mapping[str, IndexSet], place: Place, body: Node | None = None
+    ) -> Iterator[dict[str, str]]:
+        """Write loops over indices; an index of a token that ``body`` determines needs none."""
+        depth, inner = self._code.depth, dict(place)
+        hits = self._determined(body, axes) if body is not None else {}
+        for index, index_set in sorted(axes.items(), key=lambda a: not isinstance(a[1], Ordered)):
+            if index in hits:
+                continue
+            inner[index] = self._name("i")
+            ordered = isinstance(index_set, Ordered)
+            end = str(index_set.count) if ordered else f"_m_{identifier(index_set)}"  # type: ignore[arg-type]
+            self._code.add(f"for {inner[index]} in range({end}):")
+            self._code.depth += 1
+        for index, entry in hits.items():
+            inner[index] = self._name("i")
+            self._code.add(f"{inner[index]} = _blocks[_b, {inner[entry.indices[0]]}]")
+        self._ones |= set(hits.values())
+        yield inner
+        self._ones -= set(hits.values())
+        self._code.depth = depth
+
+    def _determined(self, body: Node, axes: Mapping[str, IndexSet]) -> dict[str, Node]:
+        """Return factors of a body that are tokens x[t, k], by index k: 0 but at one k."""
+        pending, hits = [body], {}
+        while pending:
+            x = pending.pop()
+            if x.op == "multiply" and x not in self._values:
+                pending += x.arguments
+            elif x.op == "entry" and isinstance(x.detail, Words) and x.indices[1] in axes:
+                hits.setdefault(x.indices[1], x)
+        return hits
+
+    def _multiplicity(self, index: str, axes: Mapping[str, IndexSet], place: Place) -> str:
+        """Return the code of the number of elements that an index stands for; "" if it is 1."""
+        index_set = axes[index]
+        if isinstance(index_set, Ordered):
+            return ""
+        name = identifier(index_set)  # type: ignore[arg-type]
+        others = [place[i] for i, s in axes.items() if s is index_set and i != index]
+        row = ", ".join(["-1", *others])
+        return f"_multiplicity({place[index]}, _n_{name}, _size_{name}, ({row},))"
+
+    # Values
+
+    def _value(self, x: Node, place: Place) -> str:
+        """Return the code of the value of an expression."""
+        if x in self._values:
+            return self._at(self._values[x], x, place)
+        elements = [place[index] for index in x.indices]
+        if x.op == "constant":
+            return f"({self._print(x.detail)})"
+        if x in self._ones:
+            return "1.0"
+        if x.op == "relation":
+            lengths = [int(s.count) for s in x.detail.axes]
+            return f"_relation{self._relations[_key(x.detail)]}[{_flat(elements, lengths)}]"
+        if x.op == "same":
+            return f"(1.0 if {elements[0]} == {elements[1]} else 0.0)"
+        if x.op == "entry" and isinstance(x.detail, Tensor):
+            return self._tensors[x.detail][0].at(self._orbit(x.detail, elements))
+        if x.op == "entry":
+            is_one = elements[1] if len(elements) > 1 else "1"
+            return f"(1.0 if _blocks[_b, {elements[0]}] == {is_one} else 0.0)"
+        left, right = (self._value(y, place) for y in x.arguments)
+        return f"({left} {'+' if x.op == 'add' else '*'} {right})"
+
+    def _forward(self, x: Node) -> None:
+        """Write the code that computes a stored expression."""
+        if x.op == "sum":
+            self._forward_sum(x)
+        elif x.op in ("softmax", "logsumexp"):
+            self._forward_softmax(x)
+        else:
+            with self._loops(x.axes, {}) as place:
+                self._code.add(f"{self._at(self._values[x], x, place)} = {self._function(x, place)}")
+
+    def _function(self, x: Node, place: Place) -> str:
+        values = [self._value(y, place) for y in x.arguments]
+        if x.op in _INLINE:
+            return f"{values[0]} {'+' if x.op == 'add' else '*'} {values[1]}"
+        if x.op == "power":
+            return self._power(values[0], x.detail)
+        return f"{_FUNCTION.get(x.op, f'_{x.op}')}({values[0]})"
+
+    def _power(self, value: str, exponent: sp.Expr) -> str:
+        """Return the code of a power."""
+        if exponent == -1:
+            return f"(1.0 / {value})"
+        return value if exponent == 1 else f"_power({value}, {self._print(exponent)})"
+
+    def _zero(self, table: _Table, x: Node) -> None:
+        with self._loops(x.axes, {}) as place:
+            self._code.add(f"{self._at(table, x, place)} = 0.0")
+
+    def _forward_sum(self, x: Node) -> None:
+        (body,) = x.arguments
+        self._zero(self._values[x], x)
+        with self._loops(body.axes, {}, body) as place:
+            value = self._times(self._number(x, place), self._value(body, place))
+            self._code.add(f"{self._at(self._values[x], x, place)} += {value}")
+
+    def _number(self, x: Node, place: Place) -> str:
+        """Return the multiplicity of the index of a sum; a determined token is one element."""
+        (body,) = x.arguments
+        determined = any(y.indices[1] == x.detail for y in self._ones)
+        return "" if determined else self._multiplicity(x.detail, body.axes, place)
+
+    @staticmethod
+    def _times(*factors: str) -> str:
+        return " * ".join(x for x in factors if x and x != "1.0") or "1.0"
+
+    def _forward_softmax(self, x: Node) -> None:
+        """Write the largest score, the normalization and the weights, or their logarithm."""
+        axes, over, top, norm = self._summed(x), x.detail, self._tops[x], self._norms[x]
+        rest = {i: s for i, s in axes.items() if i != over}
+        inner = {over: axes[over]}
+        with self._loops(rest, {}) as place:
+            top_at = top.at([place[i] for i in rest])
+            norm_at = norm.at([place[i] for i in rest])
+            self._code.add(f"{top_at} = -_math.inf")
+            self._code.add(f"{norm_at} = 0.0")
+            empty = _empty_rows(x)
+            if empty is not None:
+                hidden = self._value(empty[tuple(i for i in x.arguments[1].indices if i != over)], place)
+                self._code.add(f"{top_at} = _highest({hidden}, 0.0, {top_at})")
+                self._code.add(f"{norm_at} = {hidden}")
+            with self._loops(inner, place) as at:
+                number = self._weight(x, axes, at) or "1.0"
+                score = self._value(x.arguments[0], at)
+                self._code.add(f"{top_at} = _highest({number}, {score}, {top_at})")
+            with self._loops(inner, place) as at:
+                self._code.add(f"{norm_at} += {self._raised(x, axes, at)}")
+            if x.op == "logsumexp":
+                result = self._at(self._values[x], x, place)
+                self._code.add(f"{result} = _shifted_log({norm_at}, {top_at})")
+                return
+            with self._loops(inner, place) as at:
+                raised = self._raised(x, axes, at, single=True)
+                self._code.add(f"{self._at(self._values[x], x, at)} = {raised} / {norm_at}")
+
+    def _weight(self, x: Node, axes: Mapping[str, IndexSet], place: Place) -> str:
+        """Return the number of elements that the index of a softmax stands for, or its mask."""
+        if len(x.arguments) > 1:
+            return self._value(x.arguments[1], place)
+        return self._multiplicity(x.detail, axes, place)
+
+    def _raised(
+        self, x: Node, axes: Mapping[str, IndexSet], place: Place, *, single: bool = False
+    ) -> str:
+        """Return e^(score - top) of all elements that an index stands for, or of one of them."""
+        number = "" if single and len(x.arguments) == 1 else self._weight(x, axes, place)
+        top = self._tops[x].at([place[i] for i in axes if i != x.detail])
+        return self._times(number, f"_raised({self._value(x.arguments[0], place)}, {top})")
+
+    # Gradient
+
+    def _push(self, x: Node, pull: str, place: Place) -> None:
+        """Write the code that adds a slope to that of an expression."""
+        if not self._of_parameters[x]:
+            return
+        if x in self._pulls:
+            self._code.add(f"{self._at(self._pulls[x], x, place)} += {pull}")
+        elif x.op == "entry":
+            elements = [place[index] for index in x.indices]
+            slopes = self._tensors[x.detail][1]
+            self._code.add(f"{slopes.at(self._orbit(x.detail, elements))} += {pull}")
+        else:
+            name = self._name("p")
+            self._code.add(f"{name} = {pull}")
+            left, right = x.arguments
+            times = x.op == "multiply"
+            self._push(left, self._times(name, self._value(right, place) if times else ""), place)
+            self._push(right, self._times(name, self._value(left, place) if times else ""), place)
+
+    def _backward(self, x: Node) -> None:
+        """Write the code that passes the slope of a stored expression to its arguments."""
+        pull, body = self._pulls[x], x.arguments[0]
+        if x.op == "softmax":
+            self._backward_softmax(x)
+        elif x.op == "sum":
+            with self._loops(body.axes, {}, body) as place:
+                slope = self._times(self._number(x, place), self._at(pull, x, place))
+                self._push(body, slope, place)
+        elif x.op == "logsumexp":
+            axes = self._summed(x)
+            with self._loops(axes, {}) as place:
+                norm = self._norms[x].at([place[i] for i in axes if i != x.detail])
+                share = f"{self._raised(x, axes, place)} / {norm}"
+                self._push(body, self._times(self._at(pull, x, place), share), place)
+        else:
+            with self._loops(x.axes, {}) as place:
+                self._backward_function(x, place)
+
+    def _backward_function(self, x: Node, place: Place) -> None:
+        pull = self._at(self._pulls[x], x, place)
+        if x.op in _INLINE:
+            for y, other in zip(x.arguments, reversed(x.arguments)):
+                factor = self._value(other, place) if x.op == "multiply" else ""
+                self._push(y, self._times(pull, factor), place)
+            return
+        (argument,) = x.arguments
+        value, result = self._value(argument, place), self._at(self._values[x], x, place)
+        if x.op == "power":
+            slope = f"({self._print(x.detail)}) * {self._power(value, x.detail - 1)}"
+        else:
+            slope = _SLOPES[x.op].format(x=value, y=result)
+        self._push(argument, self._times(pull, slope), place)
+
+    def _backward_softmax(self, x: Node) -> None:
+        """Write the slopes p_k sum_j p_j (n_j g_k - n_k g_j), without cancellation."""
+        axes, over = self._summed(x), x.detail
+        rest = {i: s for i, s in axes.items() if i != over}
+        inner = {over: axes[over]}
+        values, pulls = self._values[x], self._pulls[x]
+        single = len(x.arguments) > 1
+        with self._loops(rest, {}) as place, self._loops(inner, place) as at:
+            total = self._name("p")
+            own = "" if single else self._multiplicity(over, axes, at)
+            self._code.add(f"{total} = 0.0")
+            with self._loops(inner, place) as other:
+                number = "" if single else self._multiplicity(over, axes, other)
+                left = self._times(number, self._at(pulls, x, at))
+                right = self._times(own, self._at(pulls, x, other))
+                weight = self._at(values, x, other)
+                self._code.add(f"{total} += {weight} * ({left} - {right})")
+            self._push(x.arguments[0], f"{self._at(values, x, at)} * {total}", at)
+
+    # The module
+
+    def module(self, header: str) -> str:
+        """Return the source of the module."""
+        theory = self._theory
+        names = [size.name for size in theory.sizes] + list(theory.free_constants)
+        relations = [f"_relation{i}" for i in range(len(self._layout.relations))]
+        arguments = ["_theta", "_out", "_constants", "_weight", "_blocks", *relations]
+        loss = theory.mean.loss
+        inside = [x for x in self._stored if self._of_data[x]]
+        outside = [x for x in self._stored if not self._of_data[x]]
+        for i, name in enumerate(names):
+            self._code.add(f"{name} = _constants[{i}]")
+        for table in self._tables:
+            self._code.add(table.definition)
+        self._parameters()
+        self._set_lines(False)
+        for x in outside:
+            self._forward(x)
+            if x in self._pulls:
+                self._zero(self._pulls[x], x)
+        self._code.add("_loss = 0.0")
+        self._code.add("for _b in range(_weight.shape[0]):")
+        self._code.depth += 1
+        self._code.add("_w = _weight[_b]")
+        self._set_lines(True)
+        for x in inside:
+            self._forward(x)
+            if x in self._pulls:
+                self._zero(self._pulls[x], x)
+        self._code.add(f"_loss += _w * {self._value(loss, {})}")
+        self._push(loss, "_w", {})
+        for x in reversed(inside):
+            if x in self._pulls:
+                self._backward(x)
+        self._code.depth -= 1
+        for x in reversed(outside):
+            if x in self._pulls:
+                self._backward(x)
+        self._results()
+        self._code.add("return _loss")
+        text = header.format(
+            name=theory.name,
+            paper=theory.paper.replace("\\", "\\\\").replace('"', '\\"'),
+            rows="",
+            arguments=", ".join(arguments),
+            orders=", ".join(theory.order_parameters),
+        )
+        return text + "".join(f"    {line}\n" for line in self._code.lines)
+
+    def _set_lines(self, of_data: bool) -> None:
+        """Write the numbers of blocks, of elements with representatives, and of all elements."""
+        for i, part in enumerate(self._layout.sets):
+            if bool(self._layout.blocks(part)) == of_data:
+                row, column = ("_b" if of_data else "0"), self._layout.length + 3 * i
+                for k, name in enumerate(("n", "m", "size")):
+                    name = f"_{name}_{identifier(part)}"
+                    self._code.add(f"{name} = _blocks[{row}, {column + k}]")
+
+    def _parameters(self) -> None:
+        """Write the tables of the entries of all parameters, and zero slopes."""
+        number = {order.symbol: i for i, order in enumerate(self._theory.orders)}
+        for tensor, (values, slopes) in self._tensors.items():
+            codes = []
+            for orbit in _sorted_orbits(tensor):
+                value = self._theory.entries[tensor, orbit.key]
+                codes.append(number.get(value, self._print(sp.sympify(value))))  # type: ignore[call-overload]
+            for first, count, code in _runs(codes):
+                row, column = values.lengths[:-1], values.lengths[-1]
+                del row
+                name = self._name("i")
+                self._code.add(f"for {name} in range({count}):")
+                at = f"[({first} + {name}) // {column}, ({first} + {name}) % {column}]"
+                value = f"_theta[{code} + {name}]" if isinstance(code, int) else code
+                self._code.add(f"    _table{values.number}{at} = {value}")
+                self._code.add(f"    _table{slopes.number}{at} = 0.0")
+
+    def _results(self) -> None:
+        """Write the gradient per entry."""
+        number = {order.symbol: i for i, order in enumerate(self._theory.orders)}
+        for tensor, (_, slopes) in self._tensors.items():
+            ordered = _sorted_orbits(tensor)
+            column = slopes.lengths[-1]
+            codes: list[int | str] = []
+            for i, orbit in enumerate(ordered):
+                value = self._theory.entries[tensor, orbit.key]
+                codes.append(number.get(value, ""))  # type: ignore[call-overload]
+            for pattern in range(column):
+                self._code.add(f"_n = {self._print(ordered[pattern].count)}")
+                for first, count, code in _runs(codes[pattern::column], column):
+                    if not isinstance(code, int):
+                        continue
+                    name = self._name("i")
+                    self._code.add(f"for {name} in range({count}):")
+                    out = f"_out[{code} + {name} * {column}]"
+                    value = f"_table{slopes.number}[{first} + {name}, {pattern}] / _n"
+                    self._code.add(f"    {out} = {value} if _n > 0 else 0.0")
+
+
+def _runs(codes: Sequence[int | str], step: int = 1) -> Iterator[tuple[int, int, int | str]]:
+    """Yield first index, length and first code of runs of codes that are numbers in sequence."""
+    first = 0
+    for i in range(1, len(codes) + 1):
+        before, own = codes[first], codes[i] if i < len(codes) else ""
+        if isinstance(before, int) and isinstance(own, int) and own == before + step * (i - first):
+            continue
+        yield first, i - first, before
+        first = i
+
+
+def _patterns(sets: tuple[IndexSet, ...]) -> dict[tuple[object, ...], int]:
+    """Return the number of each pattern of coincidences of indices over exchangeable sets."""
+    return {orbit.key: i for i, orbit in enumerate(orbits(sets))}
+
+
+def _sorted_orbits(tensor: Tensor) -> list[Orbit]:
+    """Return the orbits of a tensor: by ordered elements, the last fastest, then by pattern."""
+    rest = tuple(s for s in tensor.axes if not isinstance(s, Ordered))
+    patterns = _patterns(rest)
+
+    def place(orbit: Orbit) -> tuple[object, ...]:
+        own = tuple(x for x in orbit.key if not isinstance(x[0], Ordered))
+        elements = [i for part, i, _ in orbit.key if isinstance(part, Ordered)]
+        return (*elements, patterns[canonical(own)])
+
+    return sorted(orbits(tensor.axes), key=place)
+
+
+def _pattern_code(rest: Sequence[tuple[str, IndexSet]]) -> str:
+    """Return the code of the number of the pattern of elements of exchangeable sets."""
+    sets = tuple(s for _, s in rest)
+    patterns = _patterns(sets)
+    pairs = [(i, j) for j in range(len(rest)) for i in range(j) if sets[i] is sets[j]]
+    if not pairs:
+        return "0"
+    known: dict[tuple[bool, ...], int] = {}
+    for key, number in patterns.items():
+        known[tuple(key[i] == key[j] for i, j in pairs)] = number
+
+    def code(answers: tuple[bool, ...]) -> str:
+        left = {row: n for row, n in known.items() if row[: len(answers)] == answers}
+        if len(left) == 1:
+            return str(*left.values())
+        i, j = pairs[len(answers)]
+        both = [code((*answers, x)) if _any(known, (*answers, x)) else None for x in (True, False)]
+        if None in both:
+            return both[0] or both[1] or ""
+        return f"({both[0]} if {rest[i][0]} == {rest[j][0]} else {both[1]})"
+
+    return code(())
+
+
+def _any(known: Mapping[tuple[bool, ...], int], answers: tuple[bool, ...]) -> bool:
+    """Return whether a pattern begins with these coincidences."""
+    return any(row[: len(answers)] == answers for row in known)
