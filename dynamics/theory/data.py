@@ -214,8 +214,9 @@ def relative_errors(law: "Law | SequenceLaw", exact: "Law | SequenceLaw") -> tup
     exact
         The same distribution in balls.
     """
-    if not isinstance(law, Law) or not isinstance(exact, Law):
+    if not isinstance(law, Law):
         return law.orbits().errors
+    assert isinstance(exact, Law)
     probability, values = _error(law.normaliser, exact.normaliser) + 8.0 * UNIT, []
     for larger, balls in zip(law.larger, exact.larger):
         floats = {(x.root, x.numbers): x.weight for x in types_of(larger)}

@@ -14,6 +14,12 @@ def empty(rows: int, columns: int) -> np.ndarray:
 
 
 @kernel
+def clear(table: np.ndarray) -> None:
+    """Set all entries of a table to 0."""
+    table[:] = 0.0
+
+
+@kernel
 def multiplicity(element: int, blocks: int, size: int, others: tuple[int, ...]) -> float:
     """Return the number of elements of a set that one element of an array stands for.
 

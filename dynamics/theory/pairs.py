@@ -92,7 +92,7 @@ def _namespace(
     extra = ("given", "if_whole") if rules is rounding else ()
     module: dict[str, Any] = {f"_{x}": convert(getattr(rules, x)) for x in (*_RULES, *extra)}
     module |= {"_inf": math.inf, "_empty": convert(functions.empty), "_total": rounding.total}
-    module["_multiplicity"] = convert(functions.multiplicity)
+    module |= {f"_{x.__name__}": convert(x) for x in (functions.clear, functions.multiplicity)}
     exec(compile(text, f"<{name}, {rules.__name__}>", "exec"), module)
     return module
 
@@ -141,8 +141,11 @@ class _Pairs(ABC, ast.NodeTransformer):
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
         return node
 
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        return node  # the docstring
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        if not isinstance(node.value, ast.Call):
+            return node  # the docstring
+        text = ast.unparse(node)  # a table is cleared
+        return ast.parse(f"{text}\n{text.replace(')', f'{self.suffix})')}").body
 
     def visit_For(self, node: ast.For) -> ast.AST:
         node.body = [y for x in node.body for y in _listed(self.visit(x))]
@@ -227,7 +230,11 @@ class _WithErrors(_Pairs):
         self._data: dict[str, int] = {}
 
     def arguments(self, names: Sequence[str]) -> list[str]:
-        data = [x for x in names if not re.fullmatch(r"_(first_|blocks|rows?\d|theta|constants|out).*", x)]
+        data = [
+            x
+            for x in names
+            if not re.fullmatch(r"_(first_|blocks|rows?\d|theta|constants|out).*", x)
+        ]
         if "_weight" not in data:  # the function ``rows``, whose arguments are data only
             data = ["_weight", *data]
         self._data = {name: k for k, name in enumerate(data)}

@@ -216,6 +216,7 @@ _FUNCTIONS: dict[str, Any] = {
     "_shifted_log": shifted_log,
     "_raised": raised,
     "_highest": highest,
+    "_clear": plain_python(functions.clear),
     "_multiplicity": plain_python(functions.multiplicity),
     "_empty": lambda rows, columns: np.empty((rows, columns), object),
 }

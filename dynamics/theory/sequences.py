@@ -121,14 +121,14 @@ class States:
 
     def orbits(self) -> Iterator[tuple[tuple[int, ...], int, Fraction]]:
         """Yield states, 0 blocks and probability of each sequence."""
-        rows = [((), Fraction(1))] if self.length == 0 else [
-            ((1,), self.p / (self.p + self.q)), ((0,), self.q / (self.p + self.q))
-        ]  # fmt: skip
+        total = self.p + self.q
+        rows: list[tuple[tuple[int, ...], Fraction]]
+        rows = [((1,), self.p / total), ((0,), self.q / total)]
         for _ in range(self.length - 1):
             rows = [
-                ((*row, state), weight * (x if state != row[-1] else 1 - x))
+                ((*row, state), weight * (move if state != row[-1] else 1 - move))
                 for row, weight in rows
-                for x in (self.q if row[-1] else self.p,)
+                for move in (self.q if row[-1] else self.p,)
                 for state in (0, 1)
             ]
         yield from ((row, 0, weight) for row, weight in rows if weight)

@@ -11,7 +11,7 @@ import sympy as sp
 
 from dynamics.core.errors import ParameterError
 from dynamics.theory.sequences import SequenceLaw, States, Tokens
-from symbolic.theory.loops import layout
+from symbolic.theory.loop_tables import layout
 from symbolic.theory.theory import Theory
 from symbolic.theory.words import Chain, Joint, Words
 
@@ -61,9 +61,7 @@ def _fraction(x: sp.Rational) -> Fraction:
     return Fraction(int(x.p), int(x.q))
 
 
-def probability(
-    source: Joint, values: Mapping[str, float]
-) -> Callable[[tuple[int, ...]], float]:
+def probability(source: Joint, values: Mapping[str, float]) -> Callable[[tuple[int, ...]], float]:
     """Return the probability of a sequence as a function of its tokens, for the full model.
 
     It shares no formula with the data orbits: a random transition matrix is integrated with the

@@ -39,9 +39,9 @@ class Node:
     Attributes
     ----------
     op
-        Operation: ``constant``, ``entry``, ``relation``, ``same``, ``inside``, ``part``, ``add``, ``multiply``,
-        ``power``, a function of `FUNCTIONS`, ``sum``, ``softmax`` or ``logsumexp``; in derivatives
-        also ``orbit``, ``softmax_tangent``, ``sign`` and ``step``.
+        Operation: ``constant``, ``entry``, ``relation``, ``same``, ``inside``, ``part``, ``add``,
+        ``multiply``, ``power``, a function of `FUNCTIONS`, ``sum``, ``softmax`` or ``logsumexp``;
+        in derivatives also ``orbit``, ``softmax_tangent``, ``sign`` and ``step``.
     arguments
         The operands.
     detail

@@ -13,18 +13,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import product
-from math import prod
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from symbolic.theory.expression import Node
+from symbolic.theory.loop_tables import (
+    Code,
+    Table,
+    flat,
+    hidden_rows,
+    layout,
+    number_of_pattern,
+    pattern_code,
+    relation_key,
+    runs,
+    sorted_orbits,
+)
 from symbolic.theory.orbit_data import identifier
-from symbolic.theory.orbits import Orbit, canonical, orbits
-from symbolic.theory.positions import Relation, empty_rows
-from symbolic.theory.sets import Exchangeable, IndexSet, Ordered
+from symbolic.theory.sets import IndexSet, Ordered
 from symbolic.theory.tensors import Tensor
 from symbolic.theory.words import Joint, Words
 
@@ -48,71 +55,6 @@ _SLOPES = {
 Place = Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Data arrays of a theory on ordered positions.
-
-    Attributes
-    ----------
-    source
-        The sequence, if there is one.
-    sets
-        Exchangeable sets; each has three columns in the array of blocks, behind those of the
-        positions: numbers of blocks, of blocks and representatives, and of elements.
-    representatives
-        Largest number of representatives of each set.
-    relations
-        Different relations of the loss.
-    """
-
-    source: Joint | None
-    sets: tuple[Exchangeable, ...]
-    representatives: tuple[int, ...]
-    relations: tuple[Relation, ...]
-
-    @property
-    def length(self) -> int:
-        """Number of positions of the sequence."""
-        return int(self.source.over.count) if self.source else 0
-
-    def blocks(self, index_set: IndexSet) -> int:
-        """Return the largest number of blocks of a set."""
-        own = isinstance(self.source, Words) and self.source.token is index_set
-        return self.length if own else 0
-
-
-def layout(theory: Theory) -> Layout:
-    """Return the data arrays of a theory on ordered positions."""
-    nodes = theory.mean.loss.all
-    sets = tuple(part for part in theory.sets if not isinstance(part, Ordered))
-    most = tuple(
-        max([sum(s is part for s in x.axes.values()) for x in nodes], default=0) for part in sets
-    )
-    relations: dict[tuple[object, ...], Relation] = {}
-    for x in nodes:
-        if x.op == "relation":
-            relations.setdefault(_key(x.detail), x.detail)
-        empty = _empty_rows(x)
-        if empty is not None:
-            relations.setdefault(_key(empty), empty)
-    source = theory.data[0] if theory.data else None
-    assert source is None or isinstance(source, Joint)
-    return Layout(source, sets, tuple(max(x, 1) for x in most), tuple(relations.values()))
-
-
-def _key(relation: Relation) -> tuple[object, ...]:
-    """Return a key that is equal for equal relations."""
-    return (relation.axes, relation.values)
-
-
-def _empty_rows(x: Node) -> Relation | None:
-    """Return 1 where the mask of a softmax hides all elements, as a relation."""
-    if x.op != "softmax" or len(x.arguments) == 1:
-        return None
-    mask = x.arguments[1]
-    return empty_rows(mask.detail, mask.indices.index(x.detail))
-
-
 def source(theory: Theory, header: str) -> str:
     """Return the source of a module with the function ``mean``.
 
@@ -127,46 +69,6 @@ def source(theory: Theory, header: str) -> str:
     return _Program(theory).module(header)
 
 
-@dataclass(eq=False)
-class _Table:
-    """An array of the emitted code, with one row for all indices but the last."""
-
-    number: int
-    lengths: tuple[int, ...]
-
-    def at(self, elements: Sequence[str]) -> str:
-        """Return the code of an entry."""
-        *rows, column = elements or ("0",)
-        *lengths, _ = self.lengths or (1,)
-        return f"_table{self.number}[{_flat(rows, lengths)}, {column}]"
-
-    @property
-    def definition(self) -> str:
-        """Code that allocates the array."""
-        *lengths, columns = self.lengths or (1,)
-        return f"_table{self.number} = _empty({prod(lengths)}, {columns})"
-
-
-def _flat(elements: Sequence[str], lengths: Sequence[int]) -> str:
-    """Return the code of a row-major index."""
-    text = "0"
-    for element, length in zip(elements, lengths):
-        text = element if text == "0" else f"({text}) * {length} + {element}"
-    return text
-
-
-@dataclass
-class _Code:
-    """Lines of code with a current indentation."""
-
-    lines: list[str] = field(default_factory=list)
-    depth: int = 0
-
-    def add(self, line: str) -> None:
-        """Append a line."""
-        self.lines.append("    " * self.depth + line)
-
-
 class _Program:
     """The emitted program of a theory."""
 
@@ -176,10 +78,10 @@ class _Program:
         self._theory, self._layout = theory, layout(theory)
         self._nodes = theory.mean.loss.all
         self._print: Callable[[sp.Expr], str] = Printer({}).doprint
-        self._relations = {_key(x): i for i, x in enumerate(self._layout.relations)}
-        self._tables: list[_Table] = []
+        self._relations = {relation_key(x): i for i, x in enumerate(self._layout.relations)}
+        self._tables: list[Table] = []
         self._names = 0
-        self._code = _Code()
+        self._code = Code()
         self._ones: set[Node] = set()
         uses = Counter(y for x in self._nodes for y in x.arguments)
         self._stored = [
@@ -195,7 +97,7 @@ class _Program:
             own = x.op == "entry" and isinstance(x.detail, Joint)
             vocabulary = any(self._layout.blocks(s) for s in x.axes.values())
             self._of_data[x] = own or vocabulary or any(self._of_data[y] for y in x.arguments)
-        self._values: dict[Node, _Table] = {x: self._table(x) for x in self._stored}
+        self._values: dict[Node, Table] = {x: self._table(x) for x in self._stored}
         self._pulls = {x: self._table(x) for x in self._stored if self._of_parameters[x]}
         rest = {
             x: [s for i, s in self._summed(x).items() if i != x.detail]
@@ -208,12 +110,12 @@ class _Program:
 
     # Tables and elements
 
-    def _new_table(self, sets: Sequence[IndexSet]) -> _Table:
-        table = _Table(len(self._tables), tuple(self._length(s) for s in sets))
+    def _new_table(self, sets: Sequence[IndexSet]) -> Table:
+        table = Table(len(self._tables), tuple(self._length(s) for s in sets))
         self._tables.append(table)
         return table
 
-    def _table(self, x: Node) -> _Table:
+    def _table(self, x: Node) -> Table:
         return self._new_table(tuple(x.axes.values()))
 
     def _length(self, index_set: IndexSet) -> int:
@@ -223,11 +125,11 @@ class _Program:
         number = [part is index_set for part in self._layout.sets].index(True)
         return self._layout.blocks(index_set) + self._layout.representatives[number]
 
-    def _orbit_table(self, tensor: Tensor) -> _Table:
+    def _orbit_table(self, tensor: Tensor) -> Table:
         """Return a table of the orbits of a tensor: ordered elements, then patterns."""
         lengths = [int(s.count) for s in tensor.axes if isinstance(s, Ordered)]
         rest = tuple(s for s in tensor.axes if not isinstance(s, Ordered))
-        table = _Table(len(self._tables), (*lengths, len(_patterns(rest))))
+        table = Table(len(self._tables), (*lengths, len(number_of_pattern(rest))))
         self._tables.append(table)
         return table
 
@@ -235,10 +137,10 @@ class _Program:
         """Return the index of the orbit of an entry: ordered elements, and the pattern as code."""
         ordered = [e for e, s in zip(elements, tensor.axes) if isinstance(s, Ordered)]
         rest = [(e, s) for e, s in zip(elements, tensor.axes) if not isinstance(s, Ordered)]
-        return [*ordered, _pattern_code(rest)]
+        return [*ordered, pattern_code(rest)]
 
     @staticmethod
-    def _at(table: _Table, x: Node, place: Place) -> str:
+    def _at(table: Table, x: Node, place: Place) -> str:
         return table.at([place[index] for index in x.axes])
 
     def _summed(self, x: Node) -> dict[str, IndexSet]:
@@ -276,7 +178,7 @@ class _Program:
 
     def _determined(self, body: Node, axes: Mapping[str, IndexSet]) -> dict[str, Node]:
         """Return factors of a body that are tokens x[t, k], by index k: 0 but at one k."""
-        pending, hits = [body], {}
+        pending, hits = [body], dict[str, Node]()
         while pending:
             x = pending.pop()
             if x.op == "multiply" and x not in self._values:
@@ -308,7 +210,7 @@ class _Program:
             return "1.0"
         if x.op == "relation":
             lengths = [int(s.count) for s in x.detail.axes]
-            return f"_relation{self._relations[_key(x.detail)]}[{_flat(elements, lengths)}]"
+            return f"_relation{self._relations[relation_key(x.detail)]}[{flat(elements, lengths)}]"
         if x.op == "same":
             return f"(1.0 if {elements[0]} == {elements[1]} else 0.0)"
         if x.op == "entry" and isinstance(x.detail, Tensor):
@@ -327,7 +229,9 @@ class _Program:
             self._forward_softmax(x)
         else:
             with self._loops(x.axes, {}) as place:
-                self._code.add(f"{self._at(self._values[x], x, place)} = {self._function(x, place)}")
+                self._code.add(
+                    f"{self._at(self._values[x], x, place)} = {self._function(x, place)}"
+                )
 
     def _function(self, x: Node, place: Place) -> str:
         values = [self._value(y, place) for y in x.arguments]
@@ -343,13 +247,12 @@ class _Program:
             return f"(1.0 / {value})"
         return value if exponent == 1 else f"_power({value}, {self._print(exponent)})"
 
-    def _zero(self, table: _Table, x: Node) -> None:
-        with self._loops(x.axes, {}) as place:
-            self._code.add(f"{self._at(table, x, place)} = 0.0")
+    def _zero(self, table: Table) -> None:
+        self._code.add(f"_clear(_table{table.number})")
 
     def _forward_sum(self, x: Node) -> None:
         (body,) = x.arguments
-        self._zero(self._values[x], x)
+        self._zero(self._values[x])
         with self._loops(body.axes, {}, body) as place:
             value = self._times(self._number(x, place), self._value(body, place))
             self._code.add(f"{self._at(self._values[x], x, place)} += {value}")
@@ -374,9 +277,11 @@ class _Program:
             norm_at = norm.at([place[i] for i in rest])
             self._code.add(f"{top_at} = -_math.inf")
             self._code.add(f"{norm_at} = 0.0")
-            empty = _empty_rows(x)
+            empty = hidden_rows(x)
             if empty is not None:
-                hidden = self._value(empty[tuple(i for i in x.arguments[1].indices if i != over)], place)
+                hidden = self._value(
+                    empty[tuple(i for i in x.arguments[1].indices if i != over)], place
+                )
                 self._code.add(f"{top_at} = _highest({hidden}, 0.0, {top_at})")
                 self._code.add(f"{norm_at} = {hidden}")
             with self._loops(inner, place) as at:
@@ -485,42 +390,9 @@ class _Program:
     def module(self, header: str) -> str:
         """Return the source of the module."""
         theory = self._theory
-        names = [size.name for size in theory.sizes] + list(theory.free_constants)
         relations = [f"_relation{i}" for i in range(len(self._layout.relations))]
         arguments = ["_theta", "_out", "_constants", "_weight", "_blocks", *relations]
-        loss = theory.mean.loss
-        inside = [x for x in self._stored if self._of_data[x]]
-        outside = [x for x in self._stored if not self._of_data[x]]
-        for i, name in enumerate(names):
-            self._code.add(f"{name} = _constants[{i}]")
-        for table in self._tables:
-            self._code.add(table.definition)
-        self._parameters()
-        self._set_lines(False)
-        for x in outside:
-            self._forward(x)
-            if x in self._pulls:
-                self._zero(self._pulls[x], x)
-        self._code.add("_loss = 0.0")
-        self._code.add("for _b in range(_weight.shape[0]):")
-        self._code.depth += 1
-        self._code.add("_w = _weight[_b]")
-        self._set_lines(True)
-        for x in inside:
-            self._forward(x)
-            if x in self._pulls:
-                self._zero(self._pulls[x], x)
-        self._code.add(f"_loss += _w * {self._value(loss, {})}")
-        self._push(loss, "_w", {})
-        for x in reversed(inside):
-            if x in self._pulls:
-                self._backward(x)
-        self._code.depth -= 1
-        for x in reversed(outside):
-            if x in self._pulls:
-                self._backward(x)
-        self._results()
-        self._code.add("return _loss")
+        self._body()
         text = header.format(
             name=theory.name,
             paper=theory.paper.replace("\\", "\\\\").replace('"', '\\"'),
@@ -530,7 +402,48 @@ class _Program:
         )
         return text + "".join(f"    {line}\n" for line in self._code.lines)
 
-    def _set_lines(self, of_data: bool) -> None:
+    def _body(self) -> None:
+        """Write the body of the function: what does not depend on the data, then each orbit."""
+        code, loss = self._code, self._theory.mean.loss
+        inside = [x for x in self._stored if self._of_data[x]]
+        outside = [x for x in self._stored if not self._of_data[x]]
+        for i, name in enumerate(
+            [x.name for x in self._theory.sizes] + [*self._theory.free_constants]
+        ):
+            code.add(f"{name} = _constants[{i}]")
+        for table in self._tables:
+            code.add(table.definition)
+        self._parameters()
+        self._numbers_of_elements(of_data=False)
+        self._forward_all(outside)
+        code.add("_loss = 0.0")
+        code.add("for _b in range(_weight.shape[0]):")
+        code.depth += 1
+        code.add("_w = _weight[_b]")
+        self._numbers_of_elements(of_data=True)
+        self._forward_all(inside)
+        code.add(f"_loss += _w * {self._value(loss, {})}")
+        self._push(loss, "_w", {})
+        self._backward_all(inside)
+        code.depth -= 1
+        self._backward_all(outside)
+        self._results()
+        code.add("return _loss")
+
+    def _forward_all(self, nodes: Sequence[Node]) -> None:
+        """Write the values of expressions, and zero slopes."""
+        for x in nodes:
+            self._forward(x)
+            if x in self._pulls:
+                self._zero(self._pulls[x])
+
+    def _backward_all(self, nodes: Sequence[Node]) -> None:
+        """Write the slopes of the arguments of expressions, the last expression first."""
+        for x in reversed(nodes):
+            if x in self._pulls:
+                self._backward(x)
+
+    def _numbers_of_elements(self, *, of_data: bool) -> None:
         """Write the numbers of blocks, of elements with representatives, and of all elements."""
         for i, part in enumerate(self._layout.sets):
             if bool(self._layout.blocks(part)) == of_data:
@@ -543,33 +456,32 @@ class _Program:
         """Write the tables of the entries of all parameters, and zero slopes."""
         number = {order.symbol: i for i, order in enumerate(self._theory.orders)}
         for tensor, (values, slopes) in self._tensors.items():
+            self._zero(slopes)
             codes = []
-            for orbit in _sorted_orbits(tensor):
+            for orbit in sorted_orbits(tensor):
                 value = self._theory.entries[tensor, orbit.key]
-                codes.append(number.get(value, self._print(sp.sympify(value))))  # type: ignore[call-overload]
-            for first, count, code in _runs(codes):
-                row, column = values.lengths[:-1], values.lengths[-1]
-                del row
+                codes.append(number.get(value, self._print(sp.sympify(value))))
+            for first, count, code in runs(codes):
+                column = values.lengths[-1]
                 name = self._name("i")
                 self._code.add(f"for {name} in range({count}):")
                 at = f"[({first} + {name}) // {column}, ({first} + {name}) % {column}]"
                 value = f"_theta[{code} + {name}]" if isinstance(code, int) else code
                 self._code.add(f"    _table{values.number}{at} = {value}")
-                self._code.add(f"    _table{slopes.number}{at} = 0.0")
 
     def _results(self) -> None:
         """Write the gradient per entry."""
         number = {order.symbol: i for i, order in enumerate(self._theory.orders)}
         for tensor, (_, slopes) in self._tensors.items():
-            ordered = _sorted_orbits(tensor)
+            ordered = sorted_orbits(tensor)
             column = slopes.lengths[-1]
             codes: list[int | str] = []
-            for i, orbit in enumerate(ordered):
+            for orbit in ordered:
                 value = self._theory.entries[tensor, orbit.key]
-                codes.append(number.get(value, ""))  # type: ignore[call-overload]
+                codes.append(number.get(value, ""))
             for pattern in range(column):
                 self._code.add(f"_n = {self._print(ordered[pattern].count)}")
-                for first, count, code in _runs(codes[pattern::column], column):
+                for first, count, code in runs(codes[pattern::column], column):
                     if not isinstance(code, int):
                         continue
                     name = self._name("i")
@@ -577,61 +489,3 @@ class _Program:
                     out = f"_out[{code} + {name} * {column}]"
                     value = f"_table{slopes.number}[{first} + {name}, {pattern}] / _n"
                     self._code.add(f"    {out} = {value} if _n > 0 else 0.0")
-
-
-def _runs(codes: Sequence[int | str], step: int = 1) -> Iterator[tuple[int, int, int | str]]:
-    """Yield first index, length and first code of runs of codes that are numbers in sequence."""
-    first = 0
-    for i in range(1, len(codes) + 1):
-        before, own = codes[first], codes[i] if i < len(codes) else ""
-        if isinstance(before, int) and isinstance(own, int) and own == before + step * (i - first):
-            continue
-        yield first, i - first, before
-        first = i
-
-
-def _patterns(sets: tuple[IndexSet, ...]) -> dict[tuple[object, ...], int]:
-    """Return the number of each pattern of coincidences of indices over exchangeable sets."""
-    return {orbit.key: i for i, orbit in enumerate(orbits(sets))}
-
-
-def _sorted_orbits(tensor: Tensor) -> list[Orbit]:
-    """Return the orbits of a tensor: by ordered elements, the last fastest, then by pattern."""
-    rest = tuple(s for s in tensor.axes if not isinstance(s, Ordered))
-    patterns = _patterns(rest)
-
-    def place(orbit: Orbit) -> tuple[object, ...]:
-        own = tuple(x for x in orbit.key if not isinstance(x[0], Ordered))
-        elements = [i for part, i, _ in orbit.key if isinstance(part, Ordered)]
-        return (*elements, patterns[canonical(own)])
-
-    return sorted(orbits(tensor.axes), key=place)
-
-
-def _pattern_code(rest: Sequence[tuple[str, IndexSet]]) -> str:
-    """Return the code of the number of the pattern of elements of exchangeable sets."""
-    sets = tuple(s for _, s in rest)
-    patterns = _patterns(sets)
-    pairs = [(i, j) for j in range(len(rest)) for i in range(j) if sets[i] is sets[j]]
-    if not pairs:
-        return "0"
-    known: dict[tuple[bool, ...], int] = {}
-    for key, number in patterns.items():
-        known[tuple(key[i] == key[j] for i, j in pairs)] = number
-
-    def code(answers: tuple[bool, ...]) -> str:
-        left = {row: n for row, n in known.items() if row[: len(answers)] == answers}
-        if len(left) == 1:
-            return str(*left.values())
-        i, j = pairs[len(answers)]
-        both = [code((*answers, x)) if _any(known, (*answers, x)) else None for x in (True, False)]
-        if None in both:
-            return both[0] or both[1] or ""
-        return f"({both[0]} if {rest[i][0]} == {rest[j][0]} else {both[1]})"
-
-    return code(())
-
-
-def _any(known: Mapping[tuple[bool, ...], int], answers: tuple[bool, ...]) -> bool:
-    """Return whether a pattern begins with these coincidences."""
-    return any(row[: len(answers)] == answers for row in known)

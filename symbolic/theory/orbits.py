@@ -1,8 +1,9 @@
 """Orbits of index tuples under permutations of the index sets, with multiplicities for all sizes.
 
 Two tuples are in the same orbit if and only if the same indices agree and the same indices lie in
-the same outer element; indices of ordered sets must be equal. Orbits are enumerated index by index: with k elements of a set of n in use,
-n - k choices remain for a new element, so that multiplicities are polynomials in the sizes.
+the same outer element; indices of ordered sets must be equal. Orbits are enumerated index by index:
+with k elements of a set of n in use, n - k choices remain for a new element, so that multiplicities
+are polynomials in the sizes.
 """
 
 from collections.abc import Iterator
@@ -123,7 +124,7 @@ def canonical(positions: Key) -> Key:
     outer_labels: dict[tuple[Exchangeable, int], int] = {}
     labels: dict[tuple[Exchangeable, int, int], int] = {}
     numbers: dict[tuple[Exchangeable, int], int] = {}
-    key = []
+    key: list[Position] = []
     for part, outer, label in positions:
         if isinstance(part, Ordered):
             key.append((part, outer, label))

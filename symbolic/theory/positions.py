@@ -167,9 +167,7 @@ def mask(where: Any, over: str, empty: str) -> Node:
         )
     table = Relation(sets, values)
     for others, visible in _rows(table, names.index(over)).items():
-        described = ", ".join(
-            f"{x} = {i}" for x, i in zip((x for x in names if x != over), others)
-        )
+        described = ", ".join(f"{x} = {i}" for x, i in zip((x for x in names if x != over), others))
         require(
             visible > 0 or empty == "zero",
             f"where = a mask that is 0 for every {over!r} at {described or 'all of them'} is not "

@@ -50,7 +50,7 @@ from dynamics.theory.rows import total as _total
 def mean({arguments}):
     """Write the gradient per entry ({orders}) to ``_out`` and return the risk."""
 '''
-_MULTIPLICITY = "    multiplicity as _multiplicity,\n    modulus as"
+_MULTIPLICITY = "    clear as _clear,\n    multiplicity as _multiplicity,\n    modulus as"
 _ROWS = '''
 def rows({arguments}):
     """Return the columns of each table of rows, with one entry per family."""

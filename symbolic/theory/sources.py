@@ -389,8 +389,8 @@ class Data(tuple[Source, ...]):
     Parameters
     ----------
     *sources
-        Each a `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, `Words` or `Chain`. A colouring may depend on
-        a choice (``given``) that is itself a source.
+        Each a `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, `Words` or `Chain`. A
+        colouring may depend on a choice (``given``) that is itself a source.
 
     Raises
     ------

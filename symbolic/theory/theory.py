@@ -326,6 +326,11 @@ class Theory:
         require(not singular, "the loss or its gradient divides by 0 for all sizes", self.location)
         return reduced
 
+    @property
+    def number_of_steps(self) -> int:
+        """Number of named values of the derivation; on ordered positions, of expressions."""
+        return len(self.mean.loss.all if self.is_ordered else self.reduced.steps)
+
     def export(self, form: str = "text") -> str:
         """Return the derived risk and its gradient, for all sizes.
 

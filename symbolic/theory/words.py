@@ -33,13 +33,13 @@ class JointLaw:
     """
 
     kind: str
-    number: sp.Expr = sp.Integer(1)
+    number: sp.Expr
     parent: tuple[int | None, ...] | None = None
 
 
 def iid() -> JointLaw:
     """Return the law of independent tokens, each uniform in the vocabulary."""
-    return JointLaw("iid")
+    return JointLaw("iid", sp.Integer(1))
 
 
 def polya(alpha: Any = 1, *, first: str = "uniform") -> JointLaw:
@@ -90,13 +90,13 @@ def tree(parent: Any, alpha: Any = 1, *, first: str = "uniform") -> JointLaw:
     """
     require(
         first == "uniform",
-        f"first = {short_repr(first)} is not allowed: the first token of a random chain is uniform, "
-        "because the mean of its stationary law over random chains has no closed form",
+        f"first = {short_repr(first)} is not allowed: the first token of a random chain is "
+        "uniform, because the mean of its stationary law over random chains has no closed form",
     )
     require(
         not isinstance(alpha, (list, tuple, dict)),
-        f"alpha = {short_repr(alpha)} is not allowed: unequal priors depend on the names of tokens, "
-        "which the symmetry exchanges; give one number",
+        f"alpha = {short_repr(alpha)} is not allowed: unequal priors depend on the names of "
+        "tokens, which the symmetry exchanges; give one number",
     )
     if parent is None:
         return JointLaw("polya", number("alpha", alpha))
@@ -155,8 +155,8 @@ class Words(Joint):
             and not isinstance(token, Ordered)
             and not token.signed
             and token.inside is None,
-            f"token of {name} = {token} is not allowed: it must be an exchangeable set that lies in "
-            "no other",
+            f"token of {name} = {token} is not allowed: it must be an exchangeable set that lies "
+            "in no other",
         )
         require(
             isinstance(law, JointLaw),
@@ -165,8 +165,8 @@ class Words(Joint):
         )
         require(
             law.parent is None or len(law.parent) == position.count,
-            f"law of {name}: {len(law.parent or ())} parents are not allowed: there must be one for "
-            f"each of the {position.count} elements of {position}",
+            f"law of {name}: {len(law.parent or ())} parents are not allowed: there must be one "
+            f"for each of the {position.count} elements of {position}",
         )
         self.name, self.location, self.over = name, calling_line(), position
         self.axes, self.joint, self.numbers = (position, token), law, (law.number,)
