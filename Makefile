@@ -103,8 +103,9 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable .
 	@touch $@
 
-# the kernels, compiled by several processes; takes seconds where they are cached
-$(VENV)/.compiled: $(VENV)/.installed
+# the kernels, compiled by several processes after a change of their source; takes seconds where they
+# are cached
+$(VENV)/.compiled: $(VENV)/.installed $(shell find dynamics -name '*.py')
 	$(BIN)/python -m dynamics.precompile
 	@touch $@
 

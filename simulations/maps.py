@@ -19,7 +19,7 @@ from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
 from simulations import theories
 from simulations.case import Case
-from simulations.files.store import StoreError
+from simulations.files import StoreError
 from simulations.sweep.config import Config
 from simulations.sweep.storage import MANIFEST, RESULT, netcdf_name, read_result
 
@@ -238,7 +238,7 @@ def outcome_map(sweep: Sweep, name: str) -> Map:
     return _plain_map(sweep, name)
 
 
-def draw_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset:
+def map_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset:
     """Return the data of a map.
 
     Parameters

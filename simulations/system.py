@@ -68,7 +68,7 @@ class System(ABC):
         Methods of the expectation without a certified bound: mapping from name to description.
     examples
         Example commands of `patchdyn run`, each with a comment.
-    sketch
+    preview
         Parameter values for fast runs that are accurate enough for plots.
     portrait
         The two order parameters of the phase portrait; ``None``: the two that change most.
@@ -90,7 +90,7 @@ class System(ABC):
     estimates: Mapping[str, str] = {}
     tolerance: float
     examples: tuple[tuple[str, str], ...] = ()
-    sketch: Mapping[str, Any] = {}
+    preview: Mapping[str, Any] = {}
     portrait: tuple[str, str] | None = None
     precompile: tuple[str, ...] = ("-m", "dynamics.precompile")
     fingerprint: str = ""
@@ -142,7 +142,7 @@ class System(ABC):
         problem = self.read_problem(values)
         options = self.options.from_values(values, self.defaults)
         solver = self.solver.from_values(values, self.defaults)
-        settings = solver.settings(values, self.natural_horizon(problem, options))
+        settings = solver.settings(values, self.default_horizon(problem, options))
         settings |= self.settings(problem, options)
         return Case(self.name, dict(values), problem, solver.solver, settings)
 
@@ -150,7 +150,7 @@ class System(ABC):
         """Return the problem with these parameters."""
         return self.problem.from_values(values, self.defaults)
 
-    def natural_horizon(self, problem: Any, options: Any) -> float | None:
+    def default_horizon(self, problem: Any, options: Any) -> float | None:
         """Return the default final time of gradient flow, ``None`` if the solver has one."""
         return None
 

@@ -1,9 +1,9 @@
-"""Properties of a gradient flow discovered from its gradient at random states.
+"""Detect properties of a gradient flow from its gradient at random states.
 
-Entries that remain equal, the affine space that the flow stays in, conserved linear and quadratic
-forms, and the stability of an invariant manifold. Decisions use singular values or differences of
-quantities that should vanish. The symmetry group of the theory is not used, so that the results can
-be compared with it.
+The properties are entries that remain equal, the affine space that the flow stays in, conserved
+linear and quadratic forms, and the stability of an invariant manifold. Decisions use singular
+values, or differences of quantities that should vanish. The symmetry group of the theory is not
+used, so that the results can be compared with it.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from dynamics.theory.data import Array
 
 Integers = NDArray[np.int64]
 Gradient = Callable[[Array], Array]
-#: Singular values below this share of the largest are rounding.
+#: Singular values below this multiple of the largest are rounding.
 ROUNDING = 1e-10
-#: Slopes whose difference is below this share of the largest are equal.
+#: Slopes whose difference is below this multiple of the largest are equal.
 SAME = 1e-9
-#: Half the step of a difference of gradients, relative to the size of the state.
+#: Half the step of central differences of the gradient, relative to the size of the state.
 STEP = 1e-5
 #: Standard deviation of the random states around the start.
 SPREAD = 0.4
@@ -92,8 +92,15 @@ def discover(gradient: Gradient, start: ArrayLike, *, draws: int = 4, seed: int 
 def closure(gradient: Gradient, start: ArrayLike, *, seed: int = 0) -> Array:
     """Return the smallest affine space through a start that is invariant under gradient flow.
 
-    Use coordinates with slopes of similar size, such as order parameters: directions with slopes
-    near rounding are not detected.
+    Use coordinates with slopes of similar size, such as order parameters, because directions with
+    slopes near rounding are not detected.
+
+    Parameters
+    ----------
+    gradient, start
+        Gradient of the loss, and initial values (n,).
+    seed
+        Seed of the random states.
 
     Returns
     -------
@@ -157,9 +164,22 @@ def quadratic(states: Array, gradients: Array) -> Array:
 def growth(gradient: Gradient, at: Array, manifold: Array) -> float:
     """Return the largest growth rate of perturbations normal to a manifold in gradient flow.
 
-    It is the largest eigenvalue of minus the Hessian (by differences of the gradient) on the
-    orthogonal complement of the columns of ``manifold`` (entries, dimensions); -inf if the
-    complement is trivial. A positive rate means that the manifold is unstable.
+    A positive rate means that the manifold is unstable.
+
+    Parameters
+    ----------
+    gradient
+        Gradient of the loss.
+    at
+        State on the manifold, shape (entries,).
+    manifold
+        Columns that span the tangent space, shape (entries, dimensions).
+
+    Returns
+    -------
+    float
+        Largest eigenvalue of minus the Hessian on the orthogonal complement of the tangent space;
+        -inf if the complement is trivial. The Hessian is computed by differences.
     """
     at = np.asarray(at, float)
     basis = np.linalg.qr(manifold)[0] if manifold.size else np.zeros((at.size, 0))
@@ -197,7 +217,7 @@ def _split(label: Integers, values: Array, rounding: float) -> Integers:
 
 
 def _null_space(rows: Array) -> Array:
-    """Return a basis (k, n) of the null space, computed with scaled columns."""
+    """Return a basis (k, n) of the null space, computed after scaling the columns."""
     scale = np.abs(rows).max(axis=0, initial=0.0)
     scale = np.where(scale > 0.0, scale, 1.0)
     _, values, directions = np.linalg.svd(rows / scale)
@@ -207,7 +227,7 @@ def _null_space(rows: Array) -> Array:
 
 
 def _row_space(rows: Array) -> Array:
-    """Return an orthonormal basis of the space of the rows."""
+    """Return an orthonormal basis of the row space."""
     if not len(rows):
         return rows
     _, values, directions = np.linalg.svd(rows, full_matrices=False)
@@ -215,7 +235,7 @@ def _row_space(rows: Array) -> Array:
 
 
 def _echelon(rows: Array) -> Array:
-    """Return the reduced echelon form, with pivoting."""
+    """Return the reduced row echelon form, computed with pivoting."""
     left = np.array(rows, float)
     done: list[Array] = []
     for column in range(left.shape[1]):

@@ -13,7 +13,7 @@ from dynamics.core.errors import ParameterError
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-#: Largest size of an array over all configurations.
+#: Largest number of entries of an array over all configurations.
 MOST_NUMBERS = 2**21
 
 
@@ -26,9 +26,9 @@ class Elements:
     part
         Part that each element belongs to.
     larger
-        The larger element that contains it.
+        Number of the larger element that contains each element.
     own
-        Its number inside the larger element; -1 for larger elements themselves.
+        Number of each element inside its larger element; -1 for a larger element.
     """
 
     part: Integers
@@ -45,13 +45,13 @@ class Values(NamedTuple):
     Attributes
     ----------
     name, over
-        Name, and names of the index sets; the values have one axis for each.
+        Name of the source, and names of its index sets, one for each axis of the values.
     size
         Number of elements of a random subset; ``None`` for independent values.
     law
         Mapping from value to probability.
     given
-        Pairs (source, value): elements inside the elements chosen by that source have the value.
+        Pairs (source, value): elements inside an element that this source selects have the value.
     deviation
         (axis, mapping from part to factor): factors of the values, by part of one of the sets.
     one_each

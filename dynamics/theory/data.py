@@ -1,6 +1,6 @@
 """Orbits of the data of a theory: configurations up to symmetry with their probabilities.
 
-Data are values on the elements of a few sets. Each larger element has a *root class* (the values of
+Data are values on the elements of index sets. Each larger element has a *root class* (the values of
 the sources on it) and contains inner elements, each with its own *class*. Values are independent,
 except for *subsets* of prescribed size. Up to symmetry, a larger element is described by its
 *type*: its root class and the number of inner elements of each class. N larger elements are a
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from dynamics.theory.sequences import SequenceLaw
 
 Array = NDArray[np.float64]
-#: Largest number of orbits, and of numbers in all their arrays.
+#: Largest number of orbits, and of entries in all their arrays.
 MOST_ORBITS, MOST_NUMBERS = 10**6, 2**24
-#: Largest number of steps for counting orbits: some seconds.
+#: Largest number of steps for counting orbits; they take a few seconds.
 MOST_STEPS = 10**7
 #: Largest number of types of a set.
 MOST_TYPES = 600

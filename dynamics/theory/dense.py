@@ -32,11 +32,11 @@ class Step(NamedTuple):
     op
         Name of the operation.
     arguments
-        Numbers of the steps that are its arguments.
+        Indices of the steps that compute its arguments.
     axes
-        Its free indices.
+        Free indices of the result.
     detail
-        ``entry``: name of an array and its indices; ``part``: name of a set, its index and a number
+        ``entry``: name of an array and its indices; ``part``: name of a set, its index and a value
         for each part; ``same`` and ``inside``: two names of sets and two indices; ``relation``: an
         array, its names of sets and its indices; ``constant`` and
         ``power``: a number; ``sum``, ``softmax`` and ``logsumexp``: an index.
@@ -123,11 +123,11 @@ class DenseModel:
         return loss, gradient
 
     def magnitude(self, tensors: Mapping[str, Array]) -> float:
-        """Return the mean modulus of the loss, the scale of rounding if the losses cancel."""
+        """Return the mean of |loss|: the scale of rounding errors if losses cancel in the risk."""
         return float(np.sum(self.weight * np.abs(self._values(tensors)[-1])))
 
     def _values(self, tensors: Mapping[str, Array]) -> list[Array]:
-        """Return the value of every step, one for each configuration."""
+        """Return the values of all steps; axis 0 is the configuration."""
         values: list[Array] = []
         for step in self.steps:
             values.append(self._forward(step, values, tensors))

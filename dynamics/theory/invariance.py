@@ -27,7 +27,7 @@ def require_invariant(
     loss
         Function of a mapping from names to tensors.
     state, moved
-        A state off the invariant manifold, and its image under the group element.
+        State off the invariant manifold, and its image under the group element.
     description
         Description of the group element, such as ``features (0 1)``.
     """
@@ -44,8 +44,8 @@ def require_closed(gradient: Tensors, orbits: Mapping[str, Integers]) -> None:
     Parameters
     ----------
     gradient, orbits
-        Mappings from the name of a tensor to the slopes and to the orbit numbers of its entries; -1
-        marks entries that remain 0.
+        Mappings from tensor names to the slopes and to the orbit numbers of the entries. The number
+        is -1 for entries that remain 0.
     """
     largest = max((float(np.abs(slope).max(initial=0.0)) for slope in gradient.values()), default=0)
     for name, slope in gradient.items():
@@ -86,7 +86,7 @@ def require_symmetric(start: Tensors, orbits: Mapping[str, Integers]) -> None:
 
 
 def too_small(partition: Partition, orbits: int) -> str:
-    """Return a message if a larger group exists: fewer values move than orbits are trained."""
+    """Return a message if fewer values than orbits move: a larger group exists then."""
     moving = int(partition.moves.sum())
     if moving >= orbits:
         return ""

@@ -33,18 +33,18 @@ def compiled(source: str, name: str) -> Callable[..., float]:
 def columns(
     function: Callable[..., Any], data: Orbits, exactly: Callable[[float], Any] | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Return the data arguments of an emitted function, and the rows that families share.
+    """Return the data arguments of an emitted function, including the distinct rows of families.
 
     Parameters
     ----------
     function
-        Result of `mean_function` or `compiled`; the function ``rows`` of its module defines the
+        Result of `mean_function` or `compiled`. The function ``rows`` of its module computes the
         rows.
     data
         Configurations up to symmetry.
     exactly
-        Converts floats to another type of numbers, such as balls. Rows of such numbers are never
-        merged.
+        Function that converts floats to another number type, such as balls. Rows of such numbers
+        are not merged.
     """
 
     def numbers(x: np.ndarray) -> np.ndarray:

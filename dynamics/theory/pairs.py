@@ -178,7 +178,7 @@ class _Pairs(ABC, ast.NodeTransformer):
         return ast.parse(f"{self.both(target)} = 0").body[0].targets[0]  # type: ignore[attr-defined]
 
     def both(self, entry: ast.expr) -> str:
-        """Return the source of a pair of entries, of an array and of that of second entries."""
+        """Return the source of a pair: an entry of an array and of the array of second entries."""
         text = ast.unparse(entry)
         return f"({text}, {text.replace('[', f'{self.suffix}[', 1)})"
 

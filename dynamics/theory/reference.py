@@ -1,6 +1,6 @@
 """The emitted function of a user-defined theory in ball arithmetic: proved digits of floats.
 
-The source of the kernel is executed as Python on numbers of Arb, so that there is no second
+The source of the kernel is executed as Python with Arb numbers, so that there is no second
 derivation. Literals are exact rationals, and the functions of `dynamics.theory.functions` are
 replaced by their definitions. A ball contains the exact value at any working precision.
 """
@@ -98,7 +98,7 @@ def _is_narrow(ball: arb) -> bool:
 
 
 def _error(value: float, ball: arb) -> float:
-    """Return a bound of the relative error of a float; inf if nothing is known."""
+    """Return a bound of the relative error of a float; inf if the error is unknown."""
     if not (math.isfinite(value) and ball.is_finite()):
         return math.inf
     if ball == 0:
@@ -109,7 +109,7 @@ def _error(value: float, ball: arb) -> float:
 
 @cache
 def _function(source: str, name: str) -> Callable[..., arb]:
-    """Return the function ``mean`` of an emitted module with numbers and functions of Arb."""
+    """Return the function ``mean`` of an emitted module for Arb numbers."""
     tree = ast.fix_missing_locations(_Exactly().visit(ast.parse(source)))
     module: dict[str, Any] = {}
     exec(compile(tree, f"<derived from {name}, in balls>", "exec"), module)

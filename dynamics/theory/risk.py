@@ -17,7 +17,7 @@ from dynamics.theory.data import Array, Orbits
 from dynamics.theory.kernel import columns, compiled
 from dynamics.theory.rounding import final
 
-#: Default tolerance: the rounding of some tens of operations.
+#: Default tolerance: the rounding of about 64 operations.
 ROUNDING = 64 * 2.0**-52
 #: Allowed motion of order parameters by rounding: absolute, and relative to their size.
 _ABSOLUTE, _RELATIVE = 1e-10, 1e-7
@@ -52,7 +52,7 @@ class Value(NamedTuple):
 
     The bounds include the rounding of all operations, of the data and of their probabilities, and
     the omitted data orbits. Sizes, constants and state are exact floats. A bound is infinite if
-    nothing is known.
+    the error is unknown.
     """
 
     loss: float
@@ -113,7 +113,7 @@ class Kernels(NamedTuple):
 
 
 class TheoryGradient(NamedTuple):
-    """Gradient plan of a user-defined theory: its compiled function and the data of the mean."""
+    """Arguments of the compiled gradient of a user-defined theory: function and data columns."""
 
     function: Any
     columns: tuple[np.ndarray, ...]

@@ -38,7 +38,7 @@ def final(error: float) -> float:
 
 @kernel
 def given(x, relative):
-    """Return data with a relative error."""
+    """Return a number of the data with the error bound that follows from its relative error."""
     return x, abs(x) * relative + (TINY if relative > 0.0 else 0.0)
 
 
@@ -184,7 +184,7 @@ def sign(x):
 
 @kernel
 def step(x):
-    """Return the derivative of max(x, 0), 0 at 0, with a bound as that of `sign`."""
+    """Return the derivative of max(x, 0), 0 at 0; the bound is infinite if the sign is unknown."""
     return _of_sign(functions.step(x[0]), x)
 
 

@@ -1,4 +1,4 @@
-"""Distinct rows of data shared by families: quantities of a row are computed once."""
+"""Distinct rows of data: families with equal rows share the quantities computed from them."""
 
 from collections.abc import Sequence
 from typing import Any

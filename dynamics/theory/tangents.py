@@ -14,7 +14,7 @@ from dynamics.theory.functions import power as power_of
 
 @kernel
 def _times(slope: float, tangent: float) -> float:
-    """Return slope x tangent, 0 if the tangent is."""
+    """Return slope * tangent, and 0 if the tangent is 0."""
     return slope * tangent if tangent != 0.0 else 0.0
 
 
@@ -104,13 +104,13 @@ def relu(x):
 
 @kernel
 def sign(x):
-    """Return the sign of x, constant but at 0."""
+    """Return the sign of x; the derivative is 0."""
     return functions.sign(x[0]), 0.0
 
 
 @kernel
 def step(x):
-    """Return 1 for x > 0, else 0, constant but at 0."""
+    """Return 1 for x > 0, else 0; the derivative is 0."""
     return functions.step(x[0]), 0.0
 
 

@@ -23,7 +23,7 @@ from dynamics.theory.data import (
 )
 from dynamics.theory.sequences import SequenceLaw
 
-#: Relative bound of the rounding in the sum of omitted probabilities.
+#: Bound of the relative rounding error of the sum of omitted probabilities.
 ROUNDING = 1e-9
 #: Thresholds for omitting a branch, relative to the remainder, tried in this order.
 SHARES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -37,7 +37,7 @@ def truncated(law: Law | SequenceLaw, remainder: float) -> Orbits:
     law
         Distribution of the data.
     remainder
-        Probability that may be omitted, in (0, 1).
+        Largest omitted probability, in (0, 1).
 
     Returns
     -------
@@ -82,7 +82,7 @@ def truncated(law: Law | SequenceLaw, remainder: float) -> Orbits:
 
 @dataclass
 class _Branches:
-    """Enumeration without branches of probability below ``least``; ``lost`` bounds their sum."""
+    """Enumeration without branches of probability below ``least``; ``lost`` bounds their total."""
 
     law: Law
     types: Sequence[list[Type]]

@@ -276,7 +276,7 @@ def check_invariants(run: Trajectory) -> tuple[InvariantCheck, ...]:
             InvariantCheck(
                 name=name,
                 statement=invariant.statement,
-                place=invariant.place,
+                place=invariant.source,
                 worst=float(invariant.worst(run)),
                 error=float(invariant.noise(run)),
                 graded=invariant.graded,

@@ -109,7 +109,7 @@ def values(theory: System, texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def case(theory: System, texts: Mapping[str, str]) -> Case:
-    """Return the case with these parameters; the default accuracy is that of `System.sketch`.
+    """Return the case with these parameters; the default accuracy is that of `System.preview`.
 
     Raises
     ------
@@ -118,9 +118,9 @@ def case(theory: System, texts: Mapping[str, str]) -> Case:
     """
     given = values(theory, texts)
     try:
-        return theory.build({**theory.sketch, **given})
+        return theory.build({**theory.preview, **given})
     except ParameterError:
-        return theory.build(given)  # the sketch sets options of the other solver
+        return theory.build(given)  # the preview sets options of the other solver
 
 
 def texts_of(theory: System, given: Mapping[str, Any]) -> dict[str, str]:
@@ -130,7 +130,7 @@ def texts_of(theory: System, given: Mapping[str, Any]) -> dict[str, str]:
 
 def default_text(theory: System, parameter: Parameter) -> str:
     """Return the default of a parameter as text, "" if it depends on other parameters."""
-    value = theory.sketch.get(parameter.name, parameter.default)
+    value = theory.preview.get(parameter.name, parameter.default)
     return "" if value is None else show(value)
 
 

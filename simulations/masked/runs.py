@@ -16,8 +16,8 @@ from dynamics.core.trajectory import Status
 from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
-from simulations.masked.system import SYSTEM, natural_horizon
-from simulations.seeds import seed_at, seeds_of
+from simulations.masked.system import SYSTEM, default_horizon
+from simulations.seeds import rng_at, seed_at, seeds_of
 
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 at which runs have learned.
@@ -134,7 +134,7 @@ def flow(
     RuntimeError
         If the flow does not reach the horizon.
     """
-    end = natural_horizon(problem, eps) if horizon is None else horizon
+    end = default_horizon(problem, eps) if horizon is None else horizon
     run = gradient_flow(population(problem, moving), horizon=end, rtol=RTOL, records=400)
     if run.status is not Status.COMPLETED:
         raise RuntimeError(f"the flow of {describe(problem)} stopped early: {run.message}")
@@ -157,7 +157,7 @@ def sampled(regime: Regime, seed: int = 0) -> tuple[MaskedTrajectory, MaskedEven
     """Return the flow with `SAMPLES` random masks at P = `SMALL_P`, and its phases."""
     problem = regime.problem(SMALL_P)
     expectation = MaskedPopulation(problem, "sampling", samples=SAMPLES, seed=seed)
-    horizon = natural_horizon(problem, EPS)
+    horizon = default_horizon(problem, EPS)
     run = gradient_flow(expectation, horizon=horizon, rtol=1e-7, records=100)
     assert isinstance(run, MaskedTrajectory)
     return run, find_events(run, expectation, eps=EPS)
@@ -187,7 +187,7 @@ def random_problems(count: int, seed: int, largest_first: bool = True) -> list[M
     largest_first
         Whether the first area of each cluster is the largest, like a global area, or the smallest.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(count, largest_first)))
+    rng = rng_at(seed, count, largest_first)
     problems = []
     for number in range(count):
         P = int(rng.integers(5, 11))
@@ -263,7 +263,7 @@ def agreement(states: int, seed: int) -> Agreement:
     """Compare gradients at random states of each oracle problem; all rows of Q are random."""
     features = positions = elsewhere = 0.0
     for number, problem in enumerate(ORACLE_PROBLEMS):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        rng = rng_at(seed, number)
         model, reduced = full.FullMaskedModel(problem), population(problem)
         columns = columns_of(problem)
         for _ in range(states):

@@ -154,9 +154,9 @@ class Masked(System):
         patches = sum(len(area) for area in partitions_from(values["partitions"])[0])
         return MaskedProblem.from_values({"query": "0", **values, "P": patches})
 
-    def natural_horizon(self, problem: MaskedProblem, options: Expectation) -> float:
+    def default_horizon(self, problem: MaskedProblem, options: Expectation) -> float:
         """Return a flow time that suffices for p to learn."""
-        return natural_horizon(problem, options.eps)
+        return default_horizon(problem, options.eps)
 
     def settings(self, problem: MaskedProblem, options: Expectation) -> dict[str, Any]:
         """Return the settings of the expectation; ``quadrature`` defaults to the tolerance."""
@@ -283,7 +283,7 @@ class Masked(System):
         return {name: value for name, value in flags.items() if name not in omitted}
 
 
-def natural_horizon(problem: MaskedProblem, eps: float) -> float:
+def default_horizon(problem: MaskedProblem, eps: float) -> float:
     """Return a flow time that suffices for p to learn where the theory holds.
 
     The growth of Phi_n from 0 takes a time of the order ``K P / (C_n mask_ratio (1 - mask_ratio)

@@ -10,6 +10,7 @@ from dynamics import Problem
 from dynamics.positional.baselines import linear_models as models
 from dynamics.positional.samples.data import draw_coefficients, labels_of_coefficients, sample
 from dynamics.positional.samples.partitions import contiguous
+from simulations.seeds import rng_at
 
 #: Laws of the error: three of the model, and the limit of normal coefficients.
 _LAWS = ("ties by a coin", "ties as errors", "P[f* g <= 0]", "normal coefficients")
@@ -167,7 +168,7 @@ def decoding_errors(
 
     The score is computed from sampled X (N, D, d) with noise.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(33,)))
+    rng = rng_at(seed, 33)
     exact, sampled, uniform, deviation = [], [], [], []
     for D, C, q in cases:
         problem = Problem(D=D, C=C, q=q, d=8)

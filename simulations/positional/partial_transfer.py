@@ -21,6 +21,7 @@ from simulations.positional.transfer_runs import (
     pretrained,
 )
 from simulations.positional.transfer_statistics import SEEDS, Sweep
+from simulations.seeds import rng_at
 
 #: Number of held-out samples of each group of runs.
 TESTED = 4000
@@ -82,7 +83,7 @@ def test_error(problem: Problem, share: float, N: int, number: int, seed: int) -
     """
     group = number % SEEDS
     key = (_STREAM, problem.D, N, number)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    rng = rng_at(seed, *key)
     w_star = random_feature(problem, rng)
     X, y = sample(problem, N, rng, w_star=w_star)
     _, v = initial_weights(problem, rng, OMEGA)

@@ -14,14 +14,14 @@ from simulations.positional import reference_runs as runs
 
 _TOLERANCE = 1e-5  # of the population expectation on the grid
 _HORIZON = 1e6
-_SKETCH_TOLERANCE, _SKETCH_ACCURACY = 1e-4, 1e-3  # accurate to the width of a line
+_PREVIEW_TOLERANCE, _PREVIEW_ACCURACY = 1e-4, 1e-3  # accurate to the width of a line
 _POINTS = 300  # along a trajectory, at equal distances
 #: Window (gamma low, high, rho low, high) of each problem.
 BOXES = {
     runs.BASE: (-1.5, 2.5, -1.5, 1.0),
     runs.CROWDED: (-3.0, 1.5, -2.5, 1.0),
 }
-#: Points a side of the grid of a sketch; up to this the streamlines are drawn sparser.
+#: Points a side of the grid of a preview; up to this the streamlines are drawn sparser.
 COARSE = 11
 
 
@@ -34,15 +34,15 @@ def portrait(
     return _portrait(manifold, box, points, [_path(problem, manifold, *start) for start in starts])
 
 
-def sketch(problem: Problem, box: tuple[float, float, float, float]) -> xarray.Dataset:
+def preview(problem: Problem, box: tuple[float, float, float, float]) -> xarray.Dataset:
     """Return a coarse `portrait` with the trajectory from the paper's start alone.
 
     It is fast enough to follow a slider.
     """
-    population = Population(problem, tolerance=_SKETCH_TOLERANCE)
+    population = Population(problem, tolerance=_PREVIEW_TOLERANCE)
     run = gradient_flow(population, horizon=_HORIZON, rtol=1e-4, atol=1e-6, records=100)
     path = _evenly(run.states[:, 1:])
-    return _portrait(SlowManifold(population), box, COARSE, [path], _SKETCH_ACCURACY)
+    return _portrait(SlowManifold(population), box, COARSE, [path], _PREVIEW_ACCURACY)
 
 
 def _portrait(

@@ -16,6 +16,7 @@ from dynamics import Population, Problem, gradient_descent, gradient_flow
 from dynamics.positional.oracle import descent as full_model
 from simulations.positional import reference_runs as runs
 from simulations.reproduction.predicates import Column
+from simulations.seeds import rng_at
 from simulations.validated import Checked, Proof, certificate, check, prove
 
 #: qD = C^2, as in the scaling of the paper.
@@ -162,7 +163,7 @@ def full_flow(proof: Proof, seed: int) -> TubeComparison:
     Every entry of A is integrated separately, except the diagonal (Simplification 3.1).
     """
     problem = proof.problem
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, problem.C)))
+    rng = rng_at(seed, problem.D, problem.C)
     w_star = runs.random_direction(rng, problem.dimension)
     partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
     population = full_model.FullPopulation(problem, w_star, partition)

@@ -8,7 +8,7 @@ from dynamics import Population, Problem, SlowManifold, State, Trajectory, gradi
 from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.oracle import descent as full_model
-from simulations.seeds import seeds_of
+from simulations.seeds import rng_at, seeds_of
 
 #: Flow time (learning rate x steps) at which the flows end.
 HORIZON = 1e8
@@ -147,7 +147,7 @@ def full_descent(
     problem: Problem, learning_rate: float, steps: int, seed: int
 ) -> full_model.FullTrajectory:
     """Return full-matrix descent from Parametrization 3.1 with random feature and sets."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, problem.C)))
+    rng = rng_at(seed, problem.D, problem.C)
     w_star = random_direction(rng, problem.dimension)
     partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
     A, v = full_model.embed(problem, problem.initial_state, w_star, partition)

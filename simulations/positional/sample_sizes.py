@@ -16,6 +16,7 @@ from dynamics.core.checkpoint import computed_once
 from dynamics.positional.samples import initial_weights, sample, train
 from simulations.positional.training_runs import LARGER, SMALL, Window, window
 from simulations.reproduction import intervals
+from simulations.seeds import rng_at
 
 #: Steps between two tests of the stopping condition.
 _BLOCK = 50
@@ -243,7 +244,7 @@ def train_until(
     Window
         Steps at which every row has patch association.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, N, number)))
+    rng = rng_at(seed, problem.D, N, number)
     state = initial_weights(problem, rng)
     X, y = sample(problem, N, rng, dtype=np.float32)
     associated = np.empty(0, dtype=bool)

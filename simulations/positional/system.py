@@ -143,7 +143,7 @@ class Positional(System):
         ("patchdyn run --gamma -0.5 --rho 1e-2 --out run.nc", "from another start"),
     )
 
-    sketch = MappingProxyType({"tolerance": 1e-6, "rtol": 1e-5})
+    preview = MappingProxyType({"tolerance": 1e-6, "rtol": 1e-5})
     portrait = ("gamma", "rho")
 
     def settings(self, problem: Problem, options: Start) -> dict[str, Any]:

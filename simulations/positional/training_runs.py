@@ -28,7 +28,7 @@ from dynamics.positional.samples import (
     train,
 )
 from simulations.reproduction.claim import Context
-from simulations.seeds import seed_at
+from simulations.seeds import rng_at, seed_at
 
 #: Key of the random stream of held-out samples.
 HELD_OUT = 1
@@ -229,7 +229,7 @@ def trained(
     if (setting, seed, number) in _finished:
         return _finished[setting, seed, number]
     problem = setting.problem
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, number)))
+    rng = rng_at(seed, problem.D, number)
     partition = _partition(setting, rng)
     w_star = random_feature(problem, rng)
     X, y = sample(

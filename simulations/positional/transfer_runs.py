@@ -37,6 +37,7 @@ from simulations.positional.learners import (
 )
 from simulations.positional.training_runs import HELD_OUT, Setting, trained
 from simulations.positional.transfer_statistics import SEEDS, Sweep, SweepConfig
+from simulations.seeds import rng_at
 
 #: Learning rate of v, steps (of v alone; of A and v from scratch), scale of the random start.
 RATE, STEPS, SCRATCH_STEPS, OMEGA = 0.3, 200, 300, 1e-3
@@ -197,7 +198,7 @@ def idealized_scores(problem: Problem) -> np.ndarray:
 def test_error(learner: str, problem: Problem, N: int, number: int, seed: int) -> float:
     """Return the test error of a learner after training on N fresh samples of a new feature."""
     group = number % SEEDS
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, N, number)))
+    rng = rng_at(seed, problem.D, N, number)
     w_star = random_feature(problem, rng)
     X, y = sample(problem, N, rng, w_star=w_star)
     A, v = initial_weights(problem, rng, OMEGA)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulations.reproduction.predicates import CheckedTable, Table, Tables, Verdict
+from simulations.reproduction.sentences import sentence
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -165,7 +166,8 @@ class Claim:
         Returns the numbers of the finding from the checked tables.
     finding
         Result in one sentence of at most `FINDING` characters: a format string over the numbers of
-        ``headline``. It must be true for any numbers: counts and numbers, no conclusions.
+        ``headline``. It must be true for any numbers: counts and numbers, no conclusions. Bounds
+        have the conversion ``!u`` or ``!d`` of `simulations.reproduction.sentences`.
     tolerance
         Threshold of the verdict; ``None`` if there is not exactly one.
     criterion
@@ -262,7 +264,7 @@ class Result:
     @property
     def finding(self) -> str:
         """Result in one sentence."""
-        return self.claim.finding.format(**self.headline)
+        return sentence(self.claim.finding, **self.headline)
 
     def predicates(self) -> list[dict[str, Any]]:
         """Return each predicate: its table, whether it is strict, and its counts.

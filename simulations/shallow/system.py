@@ -133,7 +133,7 @@ class Shallow(System):
         ("patchdyn run --system shallow --attention-rate 1", "a joint rate: the rise stays short"),
     )
 
-    def natural_horizon(self, problem: ShallowProblem, options: Goal) -> float:
+    def default_horizon(self, problem: ShallowProblem, options: Goal) -> float:
         """Return the default final time of descent."""
         return _RATE * _STEPS
 

@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from dynamics import Trajectory, gradient_flow
 from dynamics.core.crossing import first_passage
 from dynamics.theory import closure
+from simulations.seeds import rng_at
 from simulations.stated.runs import risk
 from simulations.stated.two_layers import HEAD, NAMES, Entries, loss_of, slopes_of
 from symbolic.theory import Theory
@@ -82,7 +83,7 @@ class Free(NamedTuple):
 
 def structure(theory: Theory, N: int, seed: int) -> Structure:
     """Compare the gradient in every entry with the 19 numbers and with the three of the theory."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(19, N)))
+    rng = rng_at(seed, 19, N)
     entries, population, n = Entries(N), risk(theory, N=N), len(NAMES)
     states = rng.normal(size=(2 * n + 4, n))
     slopes = np.array([slopes_of(N, state) for state in states])
@@ -114,7 +115,7 @@ def _drawn(draw: Draw, size: int) -> np.ndarray:
     """Return a start: 0, or small random numbers."""
     if draw is None:
         return np.zeros(size)
-    rng = np.random.default_rng(np.random.SeedSequence(draw[0], spawn_key=(11033, draw[1])))
+    rng = rng_at(draw[0], 11033, draw[1])
     return np.asarray(START * rng.normal(size=size))
 
 

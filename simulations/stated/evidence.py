@@ -121,7 +121,7 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
         "problems": len(problems),
         "least": problems.discovered.min(),
         "most": problems.discovered.max(),
-        "kept": problems.conserved.max(),
+        "conserved": problems.conserved.max(),
         "difference": problems.difference.max(),
         "as_stated": "the paper's"
         if tables["all sizes"].data.orders_as_stated.all()

@@ -14,6 +14,7 @@ from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
 from dynamics.theory.reference import power
 from dynamics.theory.sequences import SequenceLaw
+from simulations.seeds import rng_at
 from simulations.stated.sequences import sequence_law
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.sources import Colouring, Sequence, Source, Subset
@@ -93,8 +94,7 @@ def initial_values(theory: Theory, values: Mapping[str, float], seed: int = 0) -
         if order.scale is None:
             start[order.name] = numbers.real(order.start)
             continue
-        stream = np.random.SeedSequence(seed, spawn_key=(position,))
-        start[order.name] = numbers.real(order.scale) * np.random.default_rng(stream).normal()
+        start[order.name] = numbers.real(order.scale) * rng_at(seed, position).normal()
     return start
 
 

@@ -82,6 +82,13 @@ class TestSentence:
             assert re.search(r"\d", sentence)
             assert not re.search(r"\b(nan|inf|None|True|False)\b", sentence)
 
+    def test_rounds_bounds_to_the_safe_side(self, claim_id):
+        fields = re.findall(
+            r"[Aa]t (most|least) \{\w+(?!\w|!)|\{\w+:[^}]*\}\S* at (most|least)",
+            load(claim_id).finding,
+        )
+        assert not fields, "write {name!u:...} after 'at most', {name!d:...} after 'at least'"
+
     def test_depends_on_the_numbers(self, claim_id):
         changed = {
             name: data.apply(lambda column: column.map(other_value))

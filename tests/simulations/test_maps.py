@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from simulations import maps, theories
 from simulations.cli import build_parser, main
 from simulations.figures import regime_map
-from simulations.files.store import write_record
+from simulations.files import write_record
 from simulations.positional import maps as positional_maps
 from simulations.sweep.cells import empty_row
 from simulations.sweep.config import parse, read
@@ -78,7 +78,7 @@ def descent(tmp_path):
 def data_of(folder, name):
     sweep = maps.read(folder)
     by_map_name = {regime_map.name: regime_map for regime_map in maps.maps_of(sweep)}
-    return maps.draw_data(sweep, by_map_name[name], {})
+    return maps.map_data(sweep, by_map_name[name], {})
 
 
 class TestCells:

@@ -1,10 +1,11 @@
-"""Tables of measurements: rejected tables, verdicts and counts; settings of a run."""
+"""Tables of measurements: verdicts and counts; settings of a run; rounding in sentences."""
 
 import pandas as pd
 import pytest
 
 from simulations.reproduction.claim import Context, Measurement
 from simulations.reproduction.predicates import PARTS, Column, Table, Verdict, parts
+from simulations.reproduction.sentences import sentence
 from tests.closeness import close
 from tests.simulations.fakes import claim
 
@@ -98,3 +99,30 @@ def test_a_statement_fails_if_every_part_is_absent(shown, absent, verdict):
     table = parts(pd.Series(shown), pd.Series(absent))
     assert table.iloc[0].tolist() == [sum(shown), sum(absent), 2]
     assert PARTS.check(table).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("number", "field", "expected"),
+    [
+        (0.0651, "{x!u:.2g}", "0.066"),
+        (0.0659, "{x!d:.2g}", "0.065"),
+        (0.065, "{x!u:.2g} {x!d:.2g}", "0.065 0.065"),
+        (1.32e-4, "{x!u:.1e}", "1.4e-04"),
+        (9.99e-5, "{x!u:.1e}", "1.0e-04"),
+        (1e-9, "{x!u:.0e} {x!d:.0e}", "1e-09 1e-09"),  # the double is a little more than 1e-9
+        (0.1416, "{x!u:.0%} {x!d:.0%}", "15% 14%"),
+        (1234567.2, "{x!u:,.0f}", "1,234,568"),
+        (-0.551, "{x!u:.2f} {x!d:.2f}", "-0.55 -0.56"),
+        (float("inf"), "{x!u:.2g}", "inf"),
+        (0.0659, "{x:.2g} {x!r}", "0.066 0.0659"),
+    ],
+)
+def test_bounds_in_a_sentence_are_rounded_to_the_safe_side(number, field, expected):
+    assert sentence(field, x=number) == expected
+
+
+def test_a_finding_rounds_its_bounds():
+    result = claim("c", finding="at most {worst!u:.0e}", extra={"worst": 2.1e-12}).run(
+        Context(True)
+    )
+    assert result.finding == "at most 3e-12"

@@ -184,8 +184,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{identities} exact identities hold; dPhi_n/dt is at least {own:.1g} and dPhi_1/dt of a "
-        "local patch at most {rise:.0e} (relative)."
+        "{identities} exact identities hold; dPhi_n/dt is at least {own!d:.1g} and dPhi_1/dt of a "
+        "local patch at most {rise!u:.0e} (relative)."
     ),
     tolerance=TOLERANCE,
     quick_note="the two smaller exact models, 15 random states and 10 random problems, not 60 each",

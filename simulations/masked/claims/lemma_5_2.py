@@ -121,8 +121,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{identities} exact identities hold; position correlations move at most {share:.2g} times "
-        "as fast as feature ones."
+        "{identities} exact identities hold; position correlations move at most {share!u:.2g} "
+        "times as fast as feature ones."
     ),
     tolerance=TOLERANCE,
     quick_note="the two smaller exact models, 15 random states instead of 60",

@@ -103,8 +103,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Phi_n leads throughout in {dominates} runs: rivals have at most {overtaken:.2g} of its "
-        "speed and {others:.2g} of its size."
+        "Phi_n leads throughout in {dominates} runs: rivals have at most {overtaken!u:.2g} of its "
+        "speed and {others!u:.2g} of its size."
     ),
     tolerance=CLOSE_TO_ZERO,
     quick_note="P = 10^6 only",

@@ -198,7 +198,7 @@ CLAIM = Claim(
     headline=headline,
     finding=(
         "max |Upsilon| / Phi_n falls as P^-kappa_s in {inside} (to {off:.1g} in the exponent); at "
-        "P = {P:.0f} it is {share:.0%} at most."
+        "P = {P:.0f} it is {share!u:.0%} at most."
     ),
     tolerance=RESOLUTION,
     quick_note="four values of P for the fit instead of six, random masks in one regime only",

@@ -126,7 +126,7 @@ def time_to_find(P: int, spread: float) -> float:
     """Return the time to attention 1/2 with z in [1, spread], on six Gauss-Legendre points."""
     problem = runs.NARROW_GAP.problem(P, z_high=spread if spread > 1.0 else None)
     nodes = NODES if spread > 1.0 else None
-    horizon = runs.natural_horizon(problem, 1e-2)
+    horizon = runs.default_horizon(problem, 1e-2)
     population = MaskedPopulation(problem, nodes=nodes)
     run = gradient_flow(population, horizon=horizon, rtol=runs.RTOL, records=50)
     return find_events(run, population).attended.time
@@ -301,8 +301,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{in_time} runs are in time within {excess:.1e} E[z^2] of their floor; the time in P has "
-        "exponent {power:.2f} at most."
+        "{in_time} runs are in time within {excess!u:.1e} E[z^2] of their floor; the time in P has "
+        "exponent {power!u:.2f} at most."
     ),
     tolerance=EPS,
     quick_note="five problems instead of eight, three values of U/L instead of five",

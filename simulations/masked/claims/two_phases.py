@@ -8,7 +8,7 @@ import xarray
 
 from dynamics.masked import MaskedProblem
 from simulations.figures import regime_map, report_figure
-from simulations.maps import Sweep, draw_data
+from simulations.maps import Sweep, map_data
 from simulations.masked import runs
 from simulations.masked.figures import trajectories
 from simulations.masked.maps import MAPS
@@ -149,7 +149,7 @@ def _map_figure(sweep: Sweep) -> Figure:
         "information gap 0. Dotted: initial speeds are about equal at this P (m: mask ratio, C_1 "
         "and C_n patches in the global and in p's own area).",
         regime_map.draw,
-        draw_data(sweep, fall, {}),
+        map_data(sweep, fall, {}),
         (6.4, 5.0),
     )
 
@@ -230,7 +230,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "|Phi_1| is at least {lead:.2g} times all else at the switch; {wrong} of {cells} cells "
+        "|Phi_1| is at least {lead!d:.2g} times all else at the switch; {wrong} of {cells} cells "
         "contradict the sign of Delta beyond {close}."
     ),
     tolerance=LEAD,

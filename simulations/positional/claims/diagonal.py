@@ -20,6 +20,7 @@ from simulations.positional.figures.diagonal import DIAGONALS, FIRST, NAMES, POI
 from simulations.positional.reference_runs import describe
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
+from simulations.seeds import rng_at
 
 #: Reduced against full-matrix descent: rounding of hundreds of steps at entries of order 1.
 TOLERANCE = 1e-12
@@ -250,7 +251,7 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
     population = DiagonalPopulation(runs.population(problem, 1e-12))
     start = population.problem.initial_state
     rate = runs.STABLE_FRACTION * population.largest_stable_learning_rate(start)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, problem.p)))
+    rng = rng_at(seed, problem.D, problem.p)
     w_star = runs.random_direction(rng, problem.dimension)
     partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
     A, v = full.embed(problem, problem.initial_state, w_star, partition)

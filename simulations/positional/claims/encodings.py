@@ -156,7 +156,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Rows of P^T P that show the set (95 %): {shares}; from the identity {identity:.2f} at "
+        "Rows of P^T P that show the set (95 %): {shares}; from the identity {identity!d:.2f} at "
         "least."
     ),
     tolerance=TOLERANCE,

@@ -182,7 +182,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Association in {associates}, P[f* F <= 0] at most {largest:.1e}/d; "
+        "Association in {associates}, P[f* F <= 0] at most {largest!u:.1e}/d; "
         "{least_slower:.1f} to {most_slower:.0f} d times slower than at tau = 1."
     ),
     group="named-problems",

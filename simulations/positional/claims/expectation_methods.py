@@ -337,8 +337,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Errors are at most {worst:.2g} of their certified bounds; samples lie within {apart:.2g} "
-        "standard errors."
+        "Errors are at most {worst!u:.2g} of their certified bounds; samples lie within "
+        "{apart!u:.2g} standard errors."
     ),
     tolerance=SIGMAS,
     quick_note="three tolerances instead of six, samples up to 30,000, five seeds instead of eight",

@@ -240,7 +240,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{least:.1%} of the patches or more show their set as top C of A (95 %); attention there "
+        "{least!d:.1%} of the patches or more show their set as top C of A (95 %); attention there "
         "is {low:.1f} to {high:.1f} times as high."
     ),
     quick_note="a grid of 4 x 4 patches, as in the paper, instead of 8 x 8",

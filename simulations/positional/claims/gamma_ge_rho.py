@@ -31,6 +31,7 @@ from simulations.positional.reference_runs import describe
 from simulations.positional.symmetric_line import line_drift
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,8 +179,8 @@ def _sample(sparse: bool, context: Context) -> Iterator[tuple[int, Problem]]:
     number = context.choose(quick=QUICK_SAMPLED, full=SAMPLED, thorough=THOROUGH_SAMPLED)[sparse]
     for group in range(context.choose(quick=QUICK_SEEDS, full=SEEDS)):
         for index in range(number):
-            key = np.random.SeedSequence(context.seed, spawn_key=(int(sparse), group, index))
-            yield group, random_problem(np.random.default_rng(key), sparse)
+            rng = rng_at(context.seed, int(sparse), group, index)
+            yield group, random_problem(rng, sparse)
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
@@ -357,7 +358,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "gamma >= rho fails in {fails} of {judged} judged problems, by up to {largest:.2g}; the "
+        "gamma >= rho fails in {fails} of {judged} judged problems, by up to {largest!u:.2g}; the "
         "condition decides {decided} problems."
     ),
     quick_note=(

@@ -18,7 +18,7 @@ from simulations.positional.reference_runs import describe
 from simulations.reproduction import proofs as proofs_of
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.seeds import seeds_of
+from simulations.seeds import rng_at, seeds_of
 from symbolic.positional import lemma_4_2
 
 _HORIZON = 1e4
@@ -112,7 +112,7 @@ def span_response(problem: Problem, points: int, seed: int = 0) -> xarray.Datase
     ``rate`` is :math:`-\langle\partial_v L,u\rangle/\epsilon` at v = alpha w* + epsilon u for a
     random unit vector u. ``growth`` is the exponential of its integral over time.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D,)))
+    rng = rng_at(seed, problem.D)
     w_star = runs.random_direction(rng, problem.dimension)
     u = rng.normal(size=problem.dimension)
     u -= (u @ w_star) * w_star
@@ -214,8 +214,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{identities} exact identities hold; v leaves span(w*) by at most {leak:.0e}; a deviation "
-        "grows at rate {rate:.2g} at first."
+        "{identities} exact identities hold; v leaves span(w*) by at most {leak!u:.0e}; a "
+        "deviation grows at rate {rate:.2g} at first."
     ),
     tolerance=TOLERANCE,
     quick_note="300 steps instead of 1,000, one nu instead of three",

@@ -153,7 +153,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "alpha increases until T0 in {increases} (alpha(0) is up to {start:.3g} times alpha*); v "
-        "is at least {faster:.1g} times faster than A."
+        "alpha increases until T0 in {increases} (alpha(0) is up to {start!u:.3g} times alpha*); v "
+        "is at least {faster!d:.1g} times faster than A."
     ),
 )

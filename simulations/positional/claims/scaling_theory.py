@@ -313,8 +313,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        f"From D = {FROM:,} on, alpha* is within {{alpha:.1%}} and, given max |rho|, T1 within "
-        "{time:.1%} of the limit D -> infinity."
+        f"From D = {FROM:,} on, alpha* is within {{alpha!u:.1%}} and, given max |rho|, T1 within "
+        "{time!u:.1%} of the limit D -> infinity."
     ),
     tolerance=AGREEMENT,
     thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",

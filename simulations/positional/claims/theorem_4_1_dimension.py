@@ -160,6 +160,6 @@ CLAIM = Claim(
     headline=headline,
     finding=(
         "For d = D^{least:g} to D^{most:g}: association in {associates}, P[f* F <= 0] at most "
-        "{largest:.1e}/D."
+        "{largest!u:.1e}/D."
     ),
 )

@@ -127,7 +127,7 @@ CLAIM = Claim(
     headline=headline,
     finding=(
         "{complete} flows at the paper's scalings associate and learn, up to D = {largest:.0e}, "
-        "with test error at most {error:.1e}."
+        "with test error at most {error!u:.1e}."
     ),
     tolerance=ERROR_GOAL,
     thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",

@@ -7,12 +7,14 @@ from typing import Any
 
 from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
-from simulations.figures import report_figure, tube
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_tube
 from simulations.positional import proved_runs
 from simulations.positional import reference_runs as runs
 from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.reproduction.sentences import sentence
 from simulations.validated import Checked, Proof
 
 
@@ -88,7 +90,7 @@ def _figure(proof: Proof) -> Figure:
         f"Flow at {runs.describe(proof.problem)}. (a) Proved bounds of the distance of alpha, "
         "gamma and rho from the polynomials in the middle of the tube, part by part. (b) Proved "
         "bounds of gamma - rho.",
-        tube.draw,
+        draw_tube,
         proof.to_dataset(),
         (7.0, 4.6),
     )
@@ -98,10 +100,11 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers of the sentence."""
     tubes = tables["tubes"]
     proved = tubes.passed[tubes.judged].all(axis=1)
-    largest_error, others = tubes.rows.test_error_high[proved].max(), (~tubes.judged).sum()
+    largest, others = tubes.rows.test_error_high[proved].max(), (~tubes.judged).sum()
+    error = ", test error at most {largest!u:.3g}"
     return {
         "proved": f"{proved.sum()} of {len(proved)}",
-        "error": f", test error at most {largest_error:.3g}" if proved.any() else "",
+        "error": sentence(error, largest=largest) if proved.any() else "",
         "others": f"; {others} more not judged" if others else "",
     }
 

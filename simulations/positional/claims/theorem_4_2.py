@@ -366,7 +366,7 @@ CLAIM = Claim(
     headline=headline,
     finding=(
         "{once} of {runs} runs associate and {lost} lose it again; P[f* F <= 0] ends at "
-        "{worst:.2g} at most (uniform attention: {linear:.2g})."
+        "{worst!u:.2g} at most (uniform attention: {linear:.2g})."
     ),
     tolerance=TOLERANCE,
     quick_note=(

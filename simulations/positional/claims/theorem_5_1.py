@@ -213,8 +213,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Mean error with log D samples {worst:.3f} at most (95 %); {threshold} takes {pretrained}, "
-        "{scratch} from scratch."
+        "Mean error with log D samples {worst!u:.3f} at most (95 %); {threshold} takes "
+        "{pretrained}, {scratch} from scratch."
     ),
     tolerance=TOLERANCE,
     quick_note="D = 16, 32 instead of 16 to 128, judged at D = 32 on 800 runs instead of 1200",

@@ -15,6 +15,7 @@ from simulations.figures import report_figure
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 from simulations.shallow.figures import attractor, concentration
 from simulations.shallow.runs import Descent, descend, map_in_threads, random_start, symmetric_start
 from simulations.shallow.system import SLIDES
@@ -101,7 +102,7 @@ def slides_curve(seeds: int, root: int) -> np.ndarray:
     problem = ShallowProblem(**SLIDES)
 
     def attention(seed: int) -> np.ndarray:
-        rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(2, seed)))
+        rng = rng_at(root, 2, seed)
         samples = sample(problem, 200, rng)
         batches = np.array([rng.permutation(200).reshape(4, 50) for _ in range(25)])
         run = train_on_counts(
@@ -183,7 +184,7 @@ def attractors(context: Context) -> pd.DataFrame:
     def end_state(case: tuple[float, int, float, int]) -> tuple[float, bool]:
         noise, relevant, ratio, seed = case
         problem = _problem(ratio, relevant / 20, 0.0, 20, noise / 40**0.5, 40)
-        rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(3, seed)))
+        rng = rng_at(context.seed, 3, seed)
         eta = min(MAP_ETA, MAP_ETA_KQ / ratio)
         end = descend(problem, random_start(problem, rng), eta, MAP_HINGE, most=50_000)
         start = float(end.attention[0])
@@ -387,7 +388,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Mean attention differs from the slides by at most {least:.2f} to {most:.2f}, and is "
+        "Mean attention differs from the slides by at most {least!u:.2f} to {most!u:.2f}, and is "
         "{below:.3f} below its plateau; C = {C:.2f}."
     ),
     tolerance=READING,

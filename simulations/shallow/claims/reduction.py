@@ -7,11 +7,12 @@ import numpy as np
 import xarray
 
 from dynamics.shallow import ShallowProblem, oracle, sample, train_on_counts
-from dynamics.shallow.gram import conserved, gram
+from dynamics.shallow.trajectory import CONSERVED, conserved, gram
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 from simulations.shallow.runs import random_start
 
 STEPS, EVERY, RATES = 500, 25, (0.05, 0.1)
@@ -43,7 +44,7 @@ def measure(context: Context) -> Measurement:
     drift = np.array([conserved_drift(eta, context.seed) for eta in ETAS])
     quantities = [
         {"quantity": name, "drift": last, "drift_ratio": before / last}
-        for name, before, last in zip(QUANTITIES, drift[-2], drift[-1])
+        for name, before, last in zip(CONSERVED, drift[-2], drift[-1])
     ]
     return Measurement(
         {"draws": DIFFERENCES.frame(rows), "conserved quantities": DRIFT.frame(quantities)},
@@ -56,15 +57,6 @@ def measure(context: Context) -> Measurement:
         },
         (_figure(draws, [curve for curve, _ in compared], drift),),
     )
-
-
-#: Conserved quantities of the flow, with the names of `dynamics.shallow.trajectory.CONSERVED`.
-QUANTITIES = (
-    "tr S_K - tr S_Q",
-    "|S_K|^2 + |S_Q|^2 - 2 |A|^2",
-    "tr S_O - tr S_V",
-    "|S_O|^2 + |S_V|^2 - 2 |H|^2",
-)
 
 
 def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
@@ -85,7 +77,7 @@ def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
         Change of A and H during training, the smaller one.
     """
     M, d, m, L, queries, B, N = draw
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(M, d, m)))
+    rng = rng_at(seed, M, d, m)
     U = np.linalg.qr(rng.normal(size=(d, M)))[0]
     V, K, Q = np.eye(d) + 0.2 * rng.normal(size=(3, d, d)) / np.sqrt(d)
     a = np.where(np.arange(m) % 2, -1.0, 1.0) / np.sqrt(m)
@@ -130,7 +122,7 @@ def _reduced_matrices(full: Any, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def conserved_drift(eta: float, seed: int) -> np.ndarray:
     """Return the changes of the four conserved quantities up to the flow time, (4,)."""
     problem = ShallowProblem(neurons=20, xi=0.3)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(99,)))
+    rng = rng_at(seed, 99)
     start = random_start(problem, rng, sigma=0.3, delta=0.3)
     samples = sample(problem, 20, rng)
     end = train_on_counts(
@@ -200,7 +192,7 @@ def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Figure:
             "draw": names,
             "step": np.arange(0, STEPS + 1, EVERY),
             "eta": list(ETAS),
-            "quantity": list(QUANTITIES),
+            "quantity": list(CONSERVED),
         },
         attrs={"tolerance": TOLERANCE},
     )
@@ -272,8 +264,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "SGD on counts and on tokens differ by at most {worst:.0e}; at half the rate the drift is "
-        "{ratio:g} times smaller, to within {off:.2g}."
+        "SGD on counts and on tokens differ by at most {worst!u:.0e}; at half the rate the drift "
+        "is {ratio:g} times smaller, to within {off!u:.2g}."
     ),
     tolerance=TOLERANCE,
     quick_note="two draws instead of five",

@@ -18,6 +18,7 @@ from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, s
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import cells, columns, mean_of, of_mean
 from simulations.reproduction.predicates import PARTS, CheckedTable, Column, Table, parts
+from simulations.seeds import rng_at
 from simulations.shallow.runs import map_in_threads, token_start
 
 RELEVANT, CONFUSION, L = 20, 3, 50
@@ -120,7 +121,7 @@ def run(job: tuple[float, int, tuple[int, int, int], int]) -> list[tuple[float, 
         the test samples, and attention on relevant tokens.
     """
     noise, seed, (train_size, test_size, steps), root = job
-    rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(5, seed)))
+    rng = rng_at(root, 5, seed)
     start = token_start(problem(), rng)
     all_tokens = []
     for size in (train_size, test_size):

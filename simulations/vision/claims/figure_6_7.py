@@ -182,7 +182,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "At most {behind:.3f} behind on {sets} data sets (95 %); the margin, {margin:g}, is "
+        "At most {behind!u:.3f} behind on {sets} data sets (95 %); the margin, {margin:g}, is "
         "ImageNet's in accuracy, for pixels too."
     ),
     tolerance=TOLERANCE,

@@ -1,9 +1,8 @@
 """Export to NumPy and JAX: a module with ``loss(x, **values)`` and ``gradient(x, **values)``.
 
-The module imports NumPy (and JAX) only. Every value is an array over the configurations of the data
-up to symmetry (axis 0) and over the families of outer elements that it depends on (one axis for
-each level of nested sums), so that sums over families are sums over an axis. Configurations with
-fewer families than others are padded with families that have no elements.
+The module imports NumPy (and JAX) only. A value is an array: axis 0 runs over the configurations of
+the data up to symmetry, and one axis for each level of nested sums runs over families of outer
+elements. Configurations with fewer families are padded with families without elements.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _HEADER = '''\
 
 Source: {paper}.
 
-``x`` holds the order parameters {orders};
+``x`` contains the order parameters {orders}.
 ``values`` are {values}.
-``gradient`` returns the derivative in one entry of each order parameter: gradient descent
-subtracts the learning rate times it, and the gradient flow is dx/dt = -gradient(x, **values).
+``gradient`` returns the derivative in one entry of each order parameter: gradient flow is
+dx/dt = -gradient(x, **values).
 """
 '''
 _IMPORTS = {
@@ -64,7 +63,7 @@ def _evaluate({arguments}):
 {body}
 
 def _power(base, exponent):
-    """Return a power, by multiplication for an exponent that is a whole number."""
+    """Return a power, by multiplication if the exponent is an integer."""
     return base ** int(exponent) if exponent == int(exponent) else base**exponent
 
 
@@ -99,17 +98,17 @@ def _step(x):
 
 
 def _shifted_log(norm, top):
-    """Return the logarithm of a sum of exponentials, given the sum relative to the top."""
+    """Return the logarithm of a sum of exponentials, given the sum relative to ``top``."""
     return top + _np.log(norm)
 
 
 def _score(number, score):
-    """Return a score, or minus infinity where no element has it."""
+    """Return a score, or -inf if no element has it."""
     return _np.where(_np.asarray(number) > 0, score, -_np.inf)
 
 
 def _raised(score, top):
-    """Return e^(score - top); a score above the top belongs to no element."""
+    """Return e^(score - top); a score above ``top`` belongs to no element."""
     excess = score - top
     return _np.exp(_np.where(excess > 0.0, 0.0, excess))
 
@@ -148,33 +147,33 @@ def _families({values}):
 
 
 def _along(array, axis, axes):
-    """Return an array (configurations, families) with its families along one of several axes."""
+    """Return an array (configurations, families) with its families along an axis."""
     shape = [array.shape[0]] + [1] * axes
     shape[axis] = array.shape[1]
     return array.reshape(shape)
 
 
-def _same(one, other, number, axes):
-    """Return 1 where the families along two axes are the same, else 0."""
+def _same(first, second, number, axes):
+    """Return 1 where the families along two axes are equal, else 0."""
     shape = [1] * (axes + 1)
-    shape[one] = shape[other] = number
+    shape[first] = shape[second] = number
     return {array}([[float(i == j) for j in range(number)] for i in range(number)]).reshape(shape)
 '''
 
 
 class _Printer(PythonCodePrinter):
-    """NumPy code; families are axes."""
+    """Printer of NumPy code, in which families are axes."""
 
     def __init__(self, axes: Mapping[sp.Symbol, int], outer_sets: Sequence[OuterSet]) -> None:
         super().__init__({"fully_qualified_modules": False})
         self._axes, self._total = axes, max(axes.values(), default=1)
         self._outer_sets = {outer.families - 1: outer.name for outer in outer_sets}
-        self._over: list[str] = []  # the sets of the sums around what is printed
+        self._over: list[str] = []  # sets of the sums around the current expression
 
     def _print_Indexed(self, expr: sp.Indexed) -> str:
-        family, *kinds = expr.indices
+        family, *types = expr.indices
         name = str(expr.base.label)
-        entry = f"{name}[:, :, {kinds[0]}]" if kinds else name
+        entry = f"{name}[:, :, {types[0]}]" if types else name
         axis = 1 if family.is_Integer else self._axes[family]
         return f"_along({entry}, {axis}, {self._total})"
 
@@ -206,8 +205,8 @@ class _Printer(PythonCodePrinter):
     def _print_Function(self, expr: sp.Function) -> str:
         name = type(expr).__name__
         if expr.func is SAME:
-            one, other = (self._axes[family] for family in expr.args)
-            return f"_same({one}, {other}, count_{self._over[-1]}.shape[1], {self._total})"
+            first, second = (self._axes[family] for family in expr.args)
+            return f"_same({first}, {second}, count_{self._over[-1]}.shape[1], {self._total})"
         prefix = "_np." if name in ("exp", "log", "tanh") else "_"
         spelled = "_score" if expr.func is HIGHEST else f"{prefix}{name}"
         return f"{spelled}({', '.join(map(self._print, expr.args))})"
@@ -242,12 +241,12 @@ def arrays_source(theory: Theory, form: str) -> str:
 
 
 class _Program:
-    """Assignments, one for each named value of `Reduced` at the families that it is used at.
+    """Assignments: one for each named value of `Reduced` and its families.
 
     Attributes
     ----------
     lines
-        The assignments, arguments before what uses them.
+        The assignments, in the order of evaluation.
     """
 
     def __init__(self, steps: Mapping[Any, Step], printer: _Printer) -> None:
@@ -256,7 +255,7 @@ class _Program:
         self.lines: list[str] = []
 
     def text(self, expression: sp.Expr, spelled: Mapping[sp.Expr, sp.Symbol]) -> str:
-        """Return the code of an expression; assign the named values that it uses."""
+        """Return the code of an expression; append assignments of its named values."""
         for value in sorted(expression.atoms(AppliedUndef), key=str):
             if value.func in self._steps and value not in self._names:
                 step = self._steps[value.func]
@@ -309,7 +308,7 @@ def _axes(reduced: Reduced) -> dict[sp.Symbol, int]:
 def _data_source(
     theory: Theory, outer_sets: Sequence[OuterSet], names: Sequence[str], array: str
 ) -> str:
-    """Return the function that lists the configurations of the data."""
+    """Return the code of the functions that enumerate the configurations of the data."""
     used = {s for outer in outer_sets for s in outer.sources}
     used |= {s for outer in outer_sets for members in outer.inner for s in members.sources}
     used |= {m.sequence for outer in outer_sets for m in outer.inner if m.sequence}
@@ -343,13 +342,13 @@ def _whole(x: sp.Expr) -> str:
 def _set_literal(outer: OuterSet, subsets: Sequence[Source], printer: _Printer) -> str:
     """Return the description of an outer set for ``_orbits``."""
     roots = InnerSet(outer.inner[0].part, outer.sources).types
-    kinds = [
-        f"({_row(printer.doprint(x) for x in kind)}, "
-        f"{_probability(outer.sources, kind, {}, printer)}, {_uses(outer.sources, kind, subsets)})"
-        for kind in roots
+    types = [
+        f"({_row(printer.doprint(x) for x in root)}, "
+        f"{_probability(outer.sources, root, {}, printer)}, {_uses(outer.sources, root, subsets)})"
+        for root in roots
     ]
     inner = [_inner_literal(outer, roots, members, subsets, printer) for members in outer.inner]
-    return f"({_whole(outer.size)}, [{', '.join(kinds)}], [{', '.join(inner)}])"
+    return f"({_whole(outer.size)}, [{', '.join(types)}], [{', '.join(inner)}])"
 
 
 def _inner_literal(
@@ -362,17 +361,17 @@ def _inner_literal(
     """Return the description of a set inside an outer one for ``_orbits``."""
     mean = "None"
     if members.sequence is not None and outer.root is not None:
-        chance = members.sequence.probabilities[outer.root]
-        mean = printer.doprint(members.part.size * chance / outer.size)
+        probability = members.sequence.probabilities[outer.root]
+        mean = printer.doprint(members.part.size * probability / outer.size)
     sources = (*members.sources, members.sequence)
-    kinds = []
-    for kind in members.types:
-        chances = (
-            _probability(members.sources, kind, dict(zip(outer.sources, root)), printer)
+    types = []
+    for values in members.types:
+        probabilities = (
+            _probability(members.sources, values, dict(zip(outer.sources, root)), printer)
             for root in roots
         )
-        kinds.append(f"({_row(chances)}, {_uses(sources, kind, subsets)})")
-    return f"({_whole(members.part.size)}, [{', '.join(kinds)}], {mean})"
+        types.append(f"({_row(probabilities)}, {_uses(sources, values, subsets)})")
+    return f"({_whole(members.part.size)}, [{', '.join(types)}], {mean})"
 
 
 def _row(texts: Iterable[str]) -> str:
@@ -380,22 +379,25 @@ def _row(texts: Iterable[str]) -> str:
     return f"({''.join(f'{text}, ' for text in texts).rstrip()})"
 
 
-def _uses(sources: Sequence[Source | None], kind: ElementType, subsets: Sequence[Source]) -> str:
-    """Return for each subset whether an element of a kind belongs to it."""
+def _uses(sources: Sequence[Source | None], values: ElementType, subsets: Sequence[Source]) -> str:
+    """Return for each subset whether an element with these values belongs to it, as code."""
     return _row(
-        str(int(x in sources and (isinstance(x, Tokens) or kind[sources.index(x)] == 1)))
+        str(int(x in sources and (isinstance(x, Tokens) or values[sources.index(x)] == 1)))
         for x in subsets
     )
 
 
 def _probability(
-    sources: Sequence[Source], kind: ElementType, root: Mapping[Source, sp.Expr], printer: _Printer
+    sources: Sequence[Source],
+    values: ElementType,
+    root: Mapping[Source, sp.Expr],
+    printer: _Printer,
 ) -> str:
-    """Return the probability of a kind; subsets are counted by ``_orbits``."""
+    """Return the code of the probability of independent values; ``_orbits`` counts subsets."""
     factors = []
-    for source, value in zip(sources, kind):
+    for source, value in zip(sources, values):
         if isinstance(source, Colouring):
             forced = [x for choice, x in source.given.items() if root.get(choice) == 1]
-            chance = sp.Integer(value == forced[0]) if forced else source.law[value]
-            factors.append(f"({printer.doprint(chance)})")
+            probability = sp.Integer(value == forced[0]) if forced else source.law[value]
+            factors.append(f"({printer.doprint(probability)})")
     return " * ".join(factors) or "1.0"

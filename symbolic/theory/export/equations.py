@@ -1,8 +1,8 @@
-"""The derived equations as a person writes them: sums over elements, named subexpressions.
+"""Readable form of the derived equations: sums over elements, named subexpressions.
 
-`symbolic.theory.theory.Reduced` names every intermediate value and sums over families of elements
-that look alike. `equations` writes short values and those that are used once where they are used,
-cancels sizes, and leaves out the largest score by which softmax is kept from overflow.
+`symbolic.theory.reduced.Reduced` names every intermediate value and sums over families of equal
+elements. `equations` inlines values that are short or used once, cancels sizes, and omits the
+largest score, which softmax subtracts to avoid overflow.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from symbolic.theory.sharing import of_data
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory
 
-#: Operations up to which a value is written where it is used; and that of a value used once.
+#: Largest number of operations of an inlined value, and of one that is used once.
 _SHORT, _USED_ONCE = 3, 12
-#: Operations from which the summand of a sum has a name of its own.
+#: Summands with more operations are named.
 _LONG_SUMMAND = 30
 
 
@@ -55,7 +55,13 @@ class Equations:
 
 
 def equations(theory: Theory) -> Equations:
-    """Return the equations of a theory; raises `TheoryError` if it cannot be derived."""
+    """Return the equations of a theory.
+
+    Raises
+    ------
+    TheoryError
+        If they cannot be derived.
+    """
     reduced = theory.reduced
     sizes = {sp.Symbol(size.name) for size in theory.sizes}
     outputs = [reduced.loss, *reduced.gradient.values()]
@@ -66,7 +72,7 @@ def equations(theory: Theory) -> Equations:
 
 
 class _Reader:
-    """Writes values out, and names those that are long and used more than once."""
+    """Inline short values, and name long ones that are used more than once."""
 
     def __init__(
         self,
@@ -82,7 +88,7 @@ class _Reader:
         self.definitions: list[Definition] = []
 
     def value(self, x: sp.Expr) -> sp.Expr:
-        """Return an expression with its steps written out or replaced by their names."""
+        """Return an expression whose steps are inlined or replaced by names."""
         x = x.replace(lambda y: y.func is RAISED, lambda y: sp.exp(y.args[0]))
         x = x.replace(lambda y: y.func is SHIFTED_LOG, lambda y: OPAQUE["log"](y.args[0]))
         used = sorted((y for y in x.atoms(AppliedUndef) if y.func in self._steps), key=self._order)
@@ -95,7 +101,7 @@ class _Reader:
         return int(x.func.__name__[2:])
 
     def _step(self, x: sp.Expr) -> sp.Expr:
-        """Return a named value at some families: written out, or as a name."""
+        """Return a step at its families, inlined or as a name."""
         step = self._steps[x.func]
         if x.func not in self._written:
             value = self.value(step.value)
@@ -115,7 +121,7 @@ class _Reader:
         return step is not None and step.value.func is RAISED and over != 1
 
     def _name(self, value: sp.Expr, families: tuple[sp.Symbol, ...], letter: str = "") -> sp.Expr:
-        """Return a name for a value, the same for the same value; its sign is left outside."""
+        """Return a name for a value up to sign, times the sign; equal values share a name."""
         sign = -1 if value.could_extract_minus_sign() else 1
         value = sign * value
         if value not in self._known:
@@ -128,7 +134,7 @@ class _Reader:
         return sign * self._known[value]
 
     def _summands(self, x: sp.Expr) -> sp.Expr:
-        """Name the summands of sums that are long, and sums of the data alone."""
+        """Name long summands, and sums that depend on the data only."""
         if not x.args or not x.has(sp.Sum):
             return x
         if not isinstance(x, sp.Sum):
@@ -143,7 +149,7 @@ class _Reader:
         return number * sp.Sum(copies * rest, x.limits[0])
 
     def _tidy(self, x: sp.Expr) -> sp.Expr:
-        """Return an expression with what depends on sizes alone in lowest terms."""
+        """Return an expression whose factors that depend on sizes only are in lowest terms."""
         if not x.args or isinstance(x, sp.Indexed):
             return x
         if x.free_symbols and x.free_symbols <= self._sizes:
@@ -159,16 +165,16 @@ class _Reader:
 
 
 def parted(total: sp.Sum) -> tuple[sp.Expr, sp.Expr]:
-    """Return how many elements a family of a sum has, those in use taken away, and the summand."""
+    """Return the number of unused elements of the family of a sum, and the summand."""
     bound = total.limits[0][0]
     factors = sp.Mul.make_args(total.function)
     copies = [x for x in factors if _counts(x, bound)]
-    assert len(copies) == 1, "every sum over families counts their elements"
+    assert len(copies) == 1, "a sum over families has one factor that counts elements"
     return copies[0], sp.Mul(*(x for x in factors if x not in copies))
 
 
 def _counts(x: sp.Expr, family: sp.Symbol) -> bool:
-    """Return whether an expression is the number of elements of a family, less those in use."""
+    """Return whether an expression is the number of unused elements of a family."""
     terms = [y for y in sp.Add.make_args(x) if (-y).func is not SAME]
     return (
         len(terms) == 1
@@ -184,7 +190,7 @@ def is_family(x: sp.Symbol) -> bool:
 
 
 def _uses(steps: Mapping[Any, Step], outputs: list[sp.Expr]) -> Iterator[Any]:
-    """Yield the name of a step each time that it is used."""
+    """Yield the name of a step for each use."""
     for x in (*outputs, *(step.value for step in steps.values())):
         for y in sp.preorder_traversal(x):
             if isinstance(y, AppliedUndef) and y.func in steps:

@@ -1,9 +1,10 @@
 """Configurations of the data up to symmetry, in plain Python: part of every exported module.
 
-Data are values on the elements of a few sets. A larger element is of a *type*: its own value and
-the number of elements of each kind inside it. Up to symmetry a configuration is a multiset of
-types; ``n`` larger elements have the probability n! prod_t p_t^k_t / k_t!, where p_t is the
-probability of type t and k_t the number of larger elements of that type.
+Data are values on the elements of a few sets. Each larger element has a *root class*, the values
+on it, and contains inner elements, each with its own *class*. The *type* of a larger element is
+its root class and the number of inner elements of each class. Up to symmetry, a configuration is a
+multiset of types. Its probability is n! prod_t p_t^k_t / k_t! for n larger elements, where p_t is
+the probability of type t and k_t its multiplicity.
 """
 
 import itertools as _itertools
@@ -16,66 +17,66 @@ def _orbits(sets, subsets, normalization):
     Parameters
     ----------
     sets
-        For each set its size, its kinds (value, probability, membership in the subsets) and the
-        sets inside: size, kinds (probability by kind of the larger element, membership) and the
-        mean if the number inside has a Poisson law.
+        For each set: size, root classes (values, probability, membership in the subsets), and the
+        sets inside it. For each of these: size, classes (probability for each root class,
+        membership), and the mean if the number of elements is Poisson distributed, else ``None``.
     subsets, normalization
-        The number of elements of each subset, and the factor that divides all probabilities.
+        Number of elements of each subset, and divisor of all probabilities.
 
     Returns
     -------
     list
-        Pairs of a probability and, for each set, a list of families (count, value, numbers).
+        Pairs of probability and, for each set, a list of families (count, values, numbers).
     """
     rows: list = [(1.0 / normalization, (), tuple(subsets))]
-    for size, kinds, inner in sets:
-        types = _types(kinds, inner)
+    for size, classes, inner in sets:
+        types = _types(classes, inner)
         rows = [
-            (chance * probability, (*families, family), unused)
+            (probability * factor, (*families, family), unused)
             for probability, families, left in rows
-            for chance, family, unused in _multisets(types, size, left)
+            for factor, family, unused in _multisets(types, size, left)
         ]
     return [(probability, families) for probability, families, left in rows if not any(left)]
 
 
-def _types(kinds, inner):
-    """Return the types of a larger element: probability, membership, value, numbers inside."""
+def _types(classes, inner):
+    """Return the types of a larger element: probability, membership, values, numbers inside."""
     types = []
-    for root, (value, chance, uses) in enumerate(kinds):
+    for root, (values, factor, uses) in enumerate(classes):
         contents = [_contents(root, *each) for each in inner]
         for filling in _itertools.product(*contents):
-            probability = chance * _math.prod(part[0] for part in filling)
+            probability = factor * _math.prod(part[0] for part in filling)
             members = tuple(map(sum, zip(uses, *(part[1] for part in filling))))
             if probability > 0.0:
-                types.append((probability, members, value, tuple(part[2] for part in filling)))
+                types.append((probability, members, values, tuple(part[2] for part in filling)))
     return types
 
 
-def _contents(root, size, kinds, mean):
-    """Yield probability, membership and number of each kind of the elements inside."""
+def _contents(root, size, classes, mean):
+    """Yield probability, membership and numbers of the inner elements of each class."""
     if mean is not None:
-        ((_, uses),) = kinds
+        ((_, uses),) = classes
         for number in range(size + 1):
             yield _poisson(number, mean), tuple(number * use for use in uses), (number,)
         return
-    for numbers in _compositions(size, len(kinds)):
+    for numbers in _compositions(size, len(classes)):
         probability, total = 1.0, 0
-        for number, (chances, _) in zip(numbers, kinds):
+        for number, (factors, _) in zip(numbers, classes):
             total += number
-            probability *= _math.comb(total, number) * chances[root] ** number
-        members = [[number * use for use in uses] for number, (_, uses) in zip(numbers, kinds)]
+            probability *= _math.comb(total, number) * factors[root] ** number
+        members = [[number * use for use in uses] for number, (_, uses) in zip(numbers, classes)]
         yield probability, tuple(map(sum, zip(*members))), numbers
 
 
 def _poisson(number, mean):
-    """Return the probability of a number under the Poisson law."""
+    """Return the Poisson probability of a number."""
     if mean == 0.0:
         return float(number == 0)
     return _math.exp(number * _math.log(mean) - mean - _math.lgamma(number + 1.0))
 
 
 def _compositions(total, parts):
-    """Yield the ways to write a number as an ordered sum."""
+    """Yield the ways to write a number as an ordered sum of nonnegative integers."""
     if parts == 1:
         yield (total,)
         return
@@ -85,17 +86,17 @@ def _compositions(total, parts):
 
 
 def _multisets(types, size, left):
-    """Yield probability, families and the subsets' remaining elements of ``size`` elements."""
+    """Yield probability, families and remaining subset sizes of ``size`` larger elements."""
     if not types:
         if size == 0:
             yield 1.0, [], left
         return
-    (chance, members, value, numbers), *others = types
+    (weight, members, values, numbers), *others = types
     for count in range(size + 1):
         unused = tuple(have - count * use for have, use in zip(left, members))
         if min(unused, default=0) < 0:
             break
-        family = [(count, value, numbers)] if count else []
-        factor = _math.comb(size, count) * chance**count
+        family = [(count, values, numbers)] if count else []
+        factor = _math.comb(size, count) * weight**count
         for probability, rest, last in _multisets(others, size - count, unused):
             yield factor * probability, family + rest, last

@@ -1,4 +1,4 @@
-"""The derived equations as text and as LaTeX (a fragment that needs ``amsmath``)."""
+"""Print the derived equations as text and as LaTeX (a fragment that needs ``amsmath``)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from symbolic.theory.sources import Gaussian
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory
 
-#: Letters of elements, in order of preference.
+#: Letters for elements, in order of preference.
 _LETTERS = "klmjihrst"
-#: Characters of text up to which the summands of an equation stand on one line of LaTeX.
+#: Longest text of a sum that is not broken into several lines of LaTeX.
 _WIDE = 75
 _GREEK = {"lam": r"\lambda"}
 
 
 class _Text(StrPrinter):
-    """Python-like text; sums over elements as ``sum_k(...)``."""
+    """Printer of Python-like text; sums over elements are ``sum_k(...)``."""
 
     def _print_Sum(self, expr: sp.Sum) -> str:
         summand, index = _summand(expr)
@@ -37,7 +37,7 @@ class _Text(StrPrinter):
 
 
 class _Latex(LatexPrinter):
-    """LaTeX; sums over elements, numbers of elements with the element as index."""
+    """Printer of LaTeX; numbers of elements have the element as index."""
 
     def _print_Symbol(self, expr: sp.Symbol, style: str = "plain") -> str:
         tensor, bracket, orbit = expr.name.partition("[")
@@ -86,7 +86,7 @@ class _Latex(LatexPrinter):
 
 
 def _positive_first(terms: list[sp.Expr]) -> list[sp.Expr]:
-    """Return summands with one without a minus sign first: D - C, not -C + D."""
+    """Move a summand without a minus sign to the front: D - C, not -C + D."""
     positive = [x for x in terms if not x.could_extract_minus_sign()]
     if not positive or positive[0] is terms[0]:
         return terms
@@ -94,7 +94,7 @@ def _positive_first(terms: list[sp.Expr]) -> list[sp.Expr]:
 
 
 def _summand(total: sp.Sum) -> tuple[sp.Expr, str]:
-    """Return the summand of a sum over elements, and the index with what it leaves out."""
+    """Return the summand of a sum over elements, and its index with the excluded elements."""
     copies, summand = parted(total)
     bound = total.limits[0][0]
     pairs = [(-x).args for x in sp.Add.make_args(copies) if (-x).func is SAME]
@@ -103,7 +103,7 @@ def _summand(total: sp.Sum) -> tuple[sp.Expr, str]:
 
 
 class _Names:
-    """Names of the data, and letters of the elements that carry them."""
+    """Names of the data, and letters of the elements that they belong to."""
 
     def __init__(self, theory: Theory, latex: bool) -> None:
         self._outer_sets = [outer for outer in theory.outer_sets if outer.has_data]
@@ -112,21 +112,21 @@ class _Names:
         taken |= {*theory.free_constants, *theory.order_parameters}
         self._letters = [letter for letter in _LETTERS if letter not in taken]
         self._several = sum(x.varies for outer in self._outer_sets for x in outer.inner) > 1
-        self._data = {(array, kind): name for array, kind, name, _ in self.legend()}
+        self._data = {(array, index): name for array, index, name, _ in self.legend()}
 
     def legend(self) -> Iterator[tuple[str, int | None, str, str]]:
-        """Yield array, kind, name and meaning of everything that describes the data."""
+        """Yield array, index of the type, name and meaning of each quantity of the data."""
         for outer in self._outer_sets:
             of = "" if outer.root is None else f" of a {outer.root.name}"
             for source in outer.sources:
                 name = rf"\mathrm{{{source.name}}}" if self._latex else source.name
                 yield f"{source.name}_{outer.name}", None, name, f"value of {source.name}{of}"
             for members in (x for x in outer.inner if x.varies):
-                for kind, values in enumerate(members.types):
+                for index, values in enumerate(members.types):
                     conditions = [f"{s.name} = {x}" for s, x in zip(members.sources, values)]
                     where = f" with {' and '.join(conditions)}" if conditions else ""
                     meaning = f"number of elements of {members.part.name}{of}{where}"
-                    yield members.array, kind, self._number(outer, members, values), meaning
+                    yield members.array, index, self._number(outer, members, values), meaning
 
     def _number(self, outer: OuterSet, members: InnerSet, values: ElementType) -> str:
         """Return the name of a number of elements, such as ``n[-1]``."""
@@ -156,32 +156,32 @@ class _Names:
         return not str(x.base).startswith("count_")
 
     def _named(self, x: sp.Indexed) -> sp.Expr:
-        family, *kinds = x.indices
-        name = self._data[str(x.base), int(kinds[0]) if kinds else None]
+        family, *types = x.indices
+        name = self._data[str(x.base), int(types[0]) if types else None]
         return sp.Symbol(name) if family.is_Integer else sp.Function(name)(family)
 
 
 def text(theory: Theory) -> str:
     """Return the reduced risk, its gradient per entry and the symbols in them as plain text."""
-    found, names, printer = equations(theory), _Names(theory, latex=False), _Text()
+    reduced, names, printer = equations(theory), _Names(theory, latex=False), _Text()
     mean = "E[ {} ]" if _has_data(theory) else "{}"
 
     def printed(value: sp.Expr) -> str:
         return mean.format(printer.doprint(*names.spelled(value)))
 
     rows = [f"{theory.name}: {theory.paper}", "", *_symbols(theory, names, printer)]
-    if found.definitions:
+    if reduced.definitions:
         rows += ["", "definitions"]
-        pairs = (names.spelled(x.name, x.value) for x in found.definitions)
+        pairs = (names.spelled(x.name, x.value) for x in reduced.definitions)
         rows += [f"  {printer.doprint(name)} = {printer.doprint(value)}" for name, value in pairs]
-    rows += ["", "risk", f"  L = {printed(found.loss)}", ""]
+    rows += ["", "risk", f"  L = {printed(reduced.loss)}", ""]
     rows += ["gradient in one entry of each order parameter, and the flow dx/dt = -gradient"]
-    rows += [f"  dL/d {name} = {printed(slope)}" for name, slope in found.gradient.items()]
+    rows += [f"  dL/d {name} = {printed(slope)}" for name, slope in reduced.gradient.items()]
     return "\n".join(rows) + "\n"
 
 
 def _has_data(theory: Theory) -> bool:
-    """Return whether the risk is a mean over data that are not integrated out."""
+    """Return whether the risk is a mean over data that are not integrated exactly."""
     return any(outer.has_data for outer in theory.outer_sets)
 
 
@@ -224,7 +224,7 @@ def latex(theory: Theory) -> str:
 
 
 def latex_equations(theory: Theory) -> list[str]:
-    """Return definitions, reduced risk and gradient flow as one formula in LaTeX each."""
+    """Return definitions, reduced risk and gradient flow, each as a LaTeX formula."""
     rows = _latex_rows(theory, _Names(theory, latex=True), lambda x, printer: printer.doprint(x))
     return [f"{name} = {value}" for name, value in rows]
 
@@ -232,7 +232,7 @@ def latex_equations(theory: Theory) -> list[str]:
 def _latex_rows(
     theory: Theory, names: _Names, printed: Callable[[sp.Expr, LatexPrinter], str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield both sides of each equation; ``printed`` prints values that are not means."""
+    """Yield both sides of each equation; ``printed`` prints values without a mean."""
     reduced, printer = equations(theory), _Latex()
     for definition in reduced.definitions:
         name, value = names.spelled(definition.name, definition.value)
@@ -250,7 +250,7 @@ def _latex_rows(
 
 
 def _broken(value: sp.Expr, printer: LatexPrinter) -> str:
-    """Return a long sum with line breaks between its summands."""
+    """Return the LaTeX of a value; a long sum has line breaks between its summands."""
     if not value.is_Add or len(str(value)) <= _WIDE:
         return str(printer.doprint(value))
     lines, width = [""], 0

@@ -15,9 +15,9 @@ bokeh = pytest.importorskip("bokeh", reason="the extra explore is not installed"
 from bokeh.document import Document  # noqa: E402
 
 from simulations import maps  # noqa: E402
-from simulations.explorer.map_figure import map_cells  # noqa: E402
 from simulations.explorer.page import Page  # noqa: E402
 from simulations.explorer.plots import letters, without_latex  # noqa: E402
+from simulations.explorer.sweep_panel import map_cells  # noqa: E402
 
 TEACHER = files("simulations.stated") / "examples/teacher.py"
 SMALL = "D=16&horizon=1e3&tolerance=1e-5"
@@ -297,7 +297,7 @@ class TestSweep:
         panel = opened.page.sweep
         for name, regime_map in panel.maps.items():
             panel.which.value = name
-            data = maps.draw_data(sweep, regime_map, panel.at)
+            data = maps.map_data(sweep, regime_map, panel.at)
             cells, log = map_cells(data)
             assert log == {"x": True, "y": True}
             shown = np.array(panel.source.data["value"]).reshape(3, 2)

@@ -99,7 +99,7 @@ class TestValues:
         assert (again.problem, again.solver) == (case.problem, case.solver)
         assert dict(again.settings) == dict(case.settings)
 
-    def test_sketch_gives_way(self):
+    def test_preview_gives_way(self):
         """Values that the user sets are preserved; the other solver has no rtol."""
         positional = theories.load("positional")
         assert state.case(positional, {}).settings["tolerance"] == 1e-6

@@ -6,7 +6,7 @@ import pytest
 from dynamics import ParameterError, gradient_flow
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.masked.best_positional_attention import best, quadratic
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.masked import runs
 from simulations.masked.claims import PAPER, growth_stages, loss_lemma
 from simulations.masked.claims.diversity import model, problem_of
@@ -167,7 +167,7 @@ def test_trained_rows_equal_separate_flows():
     p = 195
     problem = problem_of(0, p)
     run = gradient_flow(
-        MaskedPopulation(problem), horizon=runs.natural_horizon(problem, 1e-3), rtol=1e-6
+        MaskedPopulation(problem), horizon=runs.default_horizon(problem, 1e-3), rtol=1e-6
     )
     assert rows[p] == pytest.approx(run.final[runs.columns_of(problem)], rel=1e-3, abs=1e-4)
 

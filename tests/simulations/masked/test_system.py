@@ -19,7 +19,7 @@ from simulations.falsify.check import check
 from simulations.falsify.trial import Result
 from simulations.figures import regime_map
 from simulations.masked.runs import columns_of
-from simulations.masked.system import natural_horizon
+from simulations.masked.system import default_horizon
 from simulations.strategies import masked_problems
 from simulations.sweep.compute import compute, grid
 from simulations.theories import command, load
@@ -146,7 +146,7 @@ class TestSweepAndMap:
         names = [plot.name for plot in maps.maps_of(sweep)]
         assert names == ["ratio", "global-falls", "learned", "positions", "excess"]
         for plot in maps.maps_of(sweep):
-            data = maps.draw_data(sweep, plot, {})
+            data = maps.map_data(sweep, plot, {})
             artists = regime_map.draw(data)
             labels = [handle.get_label() for handle in artists["handles"]]
             assert any("Delta" in text for text in labels) == any(
@@ -154,7 +154,7 @@ class TestSweepAndMap:
             )
 
     def test_boundary_is_the_information_gap(self, sweep):
-        data = maps.draw_data(sweep, maps.maps_of(sweep)[0], {})
+        data = maps.map_data(sweep, maps.maps_of(sweep)[0], {})
         assert data["overlay Delta"].values == pytest.approx(
             np.array([[-0.1, -0.3], [0.6, 0.4]]), abs=1e-12
         )
@@ -288,4 +288,4 @@ class TestStrategy:
     def test_strategy_satisfies_the_condition(self, problem):
         assert problem.information_gap > 0.1
         assert problem.roles == ("local",)
-        assert 0.0 < natural_horizon(problem, 1e-2) < math.inf
+        assert 0.0 < default_horizon(problem, 1e-2) < math.inf

@@ -82,7 +82,7 @@ def test_invalid_parameters(shallow, values, message):
         ("--attention-rate -1", "attention_rate must be at least 0"),
         ("--learning-rate -0.1", "learning_rate must be greater than 0"),
         ("--xi 0", "kink of its ReLU: perturb it"),
-        ("--spread 0", "kink of its ReLU; perturb it, say spread = 0.01"),
+        ("--spread 0", "kink of its ReLU; perturb it, for example spread = 0.01"),
     ],
 )
 def test_command_reports_invalid_options_in_one_line(capsys, flags, message):
@@ -132,9 +132,9 @@ def test_sweep_and_its_maps():
     ends = sweep.data["attention"].values
     assert np.all(ends[:, 1] > ends[:, 0])
     for regime_map in maps.maps_of(sweep):
-        data = maps.draw_data(sweep, regime_map, {})
+        data = maps.map_data(sweep, regime_map, {})
         assert set(np.unique(data["status"].values)) <= {"value", "none"}
-    share = maps.draw_data(sweep, maps.maps_of(sweep)[1], {})["value"].values
+    share = maps.map_data(sweep, maps.maps_of(sweep)[1], {})["value"].values
     close(share, ends / np.array([[0.75], [5 / 6]]), rel=1e-12)
 
 
