@@ -25,7 +25,7 @@ class Tokens:
 
     Attributes
     ----------
-    kind
+    law
         ``"iid"``, ``"stay"`` or ``"polya"`` (`symbolic.theory.words.JointLaw`).
     size
         Number of tokens of the vocabulary.
@@ -35,7 +35,7 @@ class Tokens:
         Parent of each position; ``None`` for a root.
     """
 
-    kind: str
+    law: str
     size: int
     number: Fraction
     parent: tuple[int | None, ...]
@@ -98,9 +98,9 @@ class Tokens:
         starts: Counter[int],
     ) -> Fraction:
         """Return the probability of one token after that of its parent."""
-        if before is None or self.kind == "iid":
+        if before is None or self.law == "iid":
             return Fraction(1, self.size)
-        if self.kind == "stay":
+        if self.law == "stay":
             return self.number if block == before else (1 - self.number) / (self.size - 1)
         total = starts[before] + self.size * self.number
         return (steps[before, block] + self.number) / total

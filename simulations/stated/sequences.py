@@ -41,9 +41,9 @@ def _law(source: Joint, values: Mapping[str, float]) -> Tokens | States:
         return States(int(source.over.count), *numbers)
     assert isinstance(source, Words)
     size = int(_rational(source.token.size, values))
-    if source.joint.kind == "stay" and size == 1:
+    if source.joint.name == "stay" and size == 1:
         raise ParameterError(f"a chain of one {source.token} is not allowed: give at least 2")
-    return Tokens(source.joint.kind, size, numbers[0], source.parent)
+    return Tokens(source.joint.name, size, numbers[0], source.parent)
 
 
 def _rational(expression: sp.Expr, values: Mapping[str, float]) -> Fraction:
@@ -76,10 +76,10 @@ def probability(source: Joint, values: Mapping[str, float]) -> Callable[[tuple[i
     size, (number,) = int(_rational(source.token.size, values)), numbers
     parent = [-1 if x is None else x for x in source.parent]
     uniform = [1.0 / size] * size
-    if source.joint.kind == "polya":
+    if source.joint.name == "polya":
         return lambda row: _polya(row, parent, size, number)
     matrix = [uniform] * size
-    if source.joint.kind == "stay":
+    if source.joint.name == "stay":
         matrix = [
             [number if a == b else (1.0 - number) / (size - 1) for b in range(size)]
             for a in range(size)

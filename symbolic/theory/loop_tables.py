@@ -144,12 +144,12 @@ def sorted_orbits(tensor: Tensor) -> list[Orbit]:
     rest = tuple(s for s in tensor.axes if not isinstance(s, Ordered))
     patterns = number_of_pattern(rest)
 
-    def place(orbit: Orbit) -> tuple[object, ...]:
+    def rank(orbit: Orbit) -> tuple[object, ...]:
         own = tuple(x for x in orbit.key if not isinstance(x[0], Ordered))
         elements = [i for part, i, _ in orbit.key if isinstance(part, Ordered)]
         return (*elements, patterns[canonical(own)])
 
-    return sorted(orbits(tensor.axes), key=place)
+    return sorted(orbits(tensor.axes), key=rank)
 
 
 def pattern_code(rest: Sequence[tuple[str, IndexSet]]) -> str:

@@ -52,7 +52,7 @@ _SLOPES = {
     "modulus": "_sign({x})",
     "relu": "_step({x})",
 }
-Place = Mapping[str, str]
+Spelling = Mapping[str, str]
 
 
 def source(theory: Theory, header: str) -> str:
@@ -140,8 +140,8 @@ class _Program:
         return [*ordered, pattern_code(rest)]
 
     @staticmethod
-    def _at(table: Table, x: Node, place: Place) -> str:
-        return table.at([place[index] for index in x.axes])
+    def _at(table: Table, x: Node, spelled: Spelling) -> str:
+        return table.at([spelled[index] for index in x.axes])
 
     def _summed(self, x: Node) -> dict[str, IndexSet]:
         """Return the free indices of the first argument of a sum or softmax, and of its mask."""
@@ -155,10 +155,10 @@ class _Program:
 
     @contextmanager
     def _loops(
-        self, axes: Mapping[str, IndexSet], place: Place, body: Node | None = None
+        self, axes: Mapping[str, IndexSet], spelled: Spelling, body: Node | None = None
     ) -> Iterator[dict[str, str]]:
         """Write loops over indices; an index of a token that ``body`` determines needs none."""
-        depth, inner = self._code.depth, dict(place)
+        depth, inner = self._code.depth, dict(spelled)
         hits = self._determined(body, axes) if body is not None else {}
         for index, index_set in sorted(axes.items(), key=lambda a: not isinstance(a[1], Ordered)):
             if index in hits:
@@ -187,23 +187,23 @@ class _Program:
                 hits.setdefault(x.indices[1], x)
         return hits
 
-    def _multiplicity(self, index: str, axes: Mapping[str, IndexSet], place: Place) -> str:
+    def _multiplicity(self, index: str, axes: Mapping[str, IndexSet], spelled: Spelling) -> str:
         """Return the code of the number of elements that an index stands for; "" if it is 1."""
         index_set = axes[index]
         if isinstance(index_set, Ordered):
             return ""
         name = identifier(index_set)  # type: ignore[arg-type]
-        others = [place[i] for i, s in axes.items() if s is index_set and i != index]
+        others = [spelled[i] for i, s in axes.items() if s is index_set and i != index]
         row = ", ".join(["-1", *others])
-        return f"_multiplicity({place[index]}, _n_{name}, _size_{name}, ({row},))"
+        return f"_multiplicity({spelled[index]}, _n_{name}, _size_{name}, ({row},))"
 
     # Values
 
-    def _value(self, x: Node, place: Place) -> str:
+    def _value(self, x: Node, spelled: Spelling) -> str:
         """Return the code of the value of an expression."""
         if x in self._values:
-            return self._at(self._values[x], x, place)
-        elements = [place[index] for index in x.indices]
+            return self._at(self._values[x], x, spelled)
+        elements = [spelled[index] for index in x.indices]
         if x.op == "constant":
             return f"({self._print(x.detail)})"
         if x in self._ones:
@@ -218,7 +218,7 @@ class _Program:
         if x.op == "entry":
             is_one = elements[1] if len(elements) > 1 else "1"
             return f"(1.0 if _blocks[_b, {elements[0]}] == {is_one} else 0.0)"
-        left, right = (self._value(y, place) for y in x.arguments)
+        left, right = (self._value(y, spelled) for y in x.arguments)
         return f"({left} {'+' if x.op == 'add' else '*'} {right})"
 
     def _forward(self, x: Node) -> None:
@@ -228,13 +228,13 @@ class _Program:
         elif x.op in ("softmax", "logsumexp"):
             self._forward_softmax(x)
         else:
-            with self._loops(x.axes, {}) as place:
+            with self._loops(x.axes, {}) as spelled:
                 self._code.add(
-                    f"{self._at(self._values[x], x, place)} = {self._function(x, place)}"
+                    f"{self._at(self._values[x], x, spelled)} = {self._function(x, spelled)}"
                 )
 
-    def _function(self, x: Node, place: Place) -> str:
-        values = [self._value(y, place) for y in x.arguments]
+    def _function(self, x: Node, spelled: Spelling) -> str:
+        values = [self._value(y, spelled) for y in x.arguments]
         if x.op in _INLINE:
             return f"{values[0]} {'+' if x.op == 'add' else '*'} {values[1]}"
         if x.op == "power":
@@ -253,15 +253,15 @@ class _Program:
     def _forward_sum(self, x: Node) -> None:
         (body,) = x.arguments
         self._zero(self._values[x])
-        with self._loops(body.axes, {}, body) as place:
-            value = self._times(self._number(x, place), self._value(body, place))
-            self._code.add(f"{self._at(self._values[x], x, place)} += {value}")
+        with self._loops(body.axes, {}, body) as spelled:
+            value = self._times(self._number(x, spelled), self._value(body, spelled))
+            self._code.add(f"{self._at(self._values[x], x, spelled)} += {value}")
 
-    def _number(self, x: Node, place: Place) -> str:
+    def _number(self, x: Node, spelled: Spelling) -> str:
         """Return the multiplicity of the index of a sum; a determined token is one element."""
         (body,) = x.arguments
         determined = any(y.indices[1] == x.detail for y in self._ones)
-        return "" if determined else self._multiplicity(x.detail, body.axes, place)
+        return "" if determined else self._multiplicity(x.detail, body.axes, spelled)
 
     @staticmethod
     def _times(*factors: str) -> str:
@@ -272,56 +272,56 @@ class _Program:
         axes, over, top, norm = self._summed(x), x.detail, self._tops[x], self._norms[x]
         rest = {i: s for i, s in axes.items() if i != over}
         inner = {over: axes[over]}
-        with self._loops(rest, {}) as place:
-            top_at = top.at([place[i] for i in rest])
-            norm_at = norm.at([place[i] for i in rest])
+        with self._loops(rest, {}) as spelled:
+            top_at = top.at([spelled[i] for i in rest])
+            norm_at = norm.at([spelled[i] for i in rest])
             self._code.add(f"{top_at} = -_math.inf")
             self._code.add(f"{norm_at} = 0.0")
             empty = hidden_rows(x)
             if empty is not None:
                 hidden = self._value(
-                    empty[tuple(i for i in x.arguments[1].indices if i != over)], place
+                    empty[tuple(i for i in x.arguments[1].indices if i != over)], spelled
                 )
                 self._code.add(f"{top_at} = _highest({hidden}, 0.0, {top_at})")
                 self._code.add(f"{norm_at} = {hidden}")
-            with self._loops(inner, place) as at:
+            with self._loops(inner, spelled) as at:
                 number = self._weight(x, axes, at) or "1.0"
                 score = self._value(x.arguments[0], at)
                 self._code.add(f"{top_at} = _highest({number}, {score}, {top_at})")
-            with self._loops(inner, place) as at:
+            with self._loops(inner, spelled) as at:
                 self._code.add(f"{norm_at} += {self._raised(x, axes, at)}")
             if x.op == "logsumexp":
-                result = self._at(self._values[x], x, place)
+                result = self._at(self._values[x], x, spelled)
                 self._code.add(f"{result} = _shifted_log({norm_at}, {top_at})")
                 return
-            with self._loops(inner, place) as at:
+            with self._loops(inner, spelled) as at:
                 raised = self._raised(x, axes, at, single=True)
                 self._code.add(f"{self._at(self._values[x], x, at)} = {raised} / {norm_at}")
 
-    def _weight(self, x: Node, axes: Mapping[str, IndexSet], place: Place) -> str:
+    def _weight(self, x: Node, axes: Mapping[str, IndexSet], spelled: Spelling) -> str:
         """Return the number of elements that the index of a softmax stands for, or its mask."""
         if len(x.arguments) > 1:
-            return self._value(x.arguments[1], place)
-        return self._multiplicity(x.detail, axes, place)
+            return self._value(x.arguments[1], spelled)
+        return self._multiplicity(x.detail, axes, spelled)
 
     def _raised(
-        self, x: Node, axes: Mapping[str, IndexSet], place: Place, *, single: bool = False
+        self, x: Node, axes: Mapping[str, IndexSet], spelled: Spelling, *, single: bool = False
     ) -> str:
         """Return e^(score - top) of all elements that an index stands for, or of one of them."""
-        number = "" if single and len(x.arguments) == 1 else self._weight(x, axes, place)
-        top = self._tops[x].at([place[i] for i in axes if i != x.detail])
-        return self._times(number, f"_raised({self._value(x.arguments[0], place)}, {top})")
+        number = "" if single and len(x.arguments) == 1 else self._weight(x, axes, spelled)
+        top = self._tops[x].at([spelled[i] for i in axes if i != x.detail])
+        return self._times(number, f"_raised({self._value(x.arguments[0], spelled)}, {top})")
 
     # Gradient
 
-    def _push(self, x: Node, pull: str, place: Place) -> None:
+    def _push(self, x: Node, pull: str, spelled: Spelling) -> None:
         """Write the code that adds a slope to that of an expression."""
         if not self._of_parameters[x]:
             return
         if x in self._pulls:
-            self._code.add(f"{self._at(self._pulls[x], x, place)} += {pull}")
+            self._code.add(f"{self._at(self._pulls[x], x, spelled)} += {pull}")
         elif x.op == "entry":
-            elements = [place[index] for index in x.indices]
+            elements = [spelled[index] for index in x.indices]
             slopes = self._tensors[x.detail][1]
             self._code.add(f"{slopes.at(self._orbit(x.detail, elements))} += {pull}")
         else:
@@ -329,8 +329,12 @@ class _Program:
             self._code.add(f"{name} = {pull}")
             left, right = x.arguments
             times = x.op == "multiply"
-            self._push(left, self._times(name, self._value(right, place) if times else ""), place)
-            self._push(right, self._times(name, self._value(left, place) if times else ""), place)
+            self._push(
+                left, self._times(name, self._value(right, spelled) if times else ""), spelled
+            )
+            self._push(
+                right, self._times(name, self._value(left, spelled) if times else ""), spelled
+            )
 
     def _backward(self, x: Node) -> None:
         """Write the code that passes the slope of a stored expression to its arguments."""
@@ -338,33 +342,33 @@ class _Program:
         if x.op == "softmax":
             self._backward_softmax(x)
         elif x.op == "sum":
-            with self._loops(body.axes, {}, body) as place:
-                slope = self._times(self._number(x, place), self._at(pull, x, place))
-                self._push(body, slope, place)
+            with self._loops(body.axes, {}, body) as spelled:
+                slope = self._times(self._number(x, spelled), self._at(pull, x, spelled))
+                self._push(body, slope, spelled)
         elif x.op == "logsumexp":
             axes = self._summed(x)
-            with self._loops(axes, {}) as place:
-                norm = self._norms[x].at([place[i] for i in axes if i != x.detail])
-                share = f"{self._raised(x, axes, place)} / {norm}"
-                self._push(body, self._times(self._at(pull, x, place), share), place)
+            with self._loops(axes, {}) as spelled:
+                norm = self._norms[x].at([spelled[i] for i in axes if i != x.detail])
+                share = f"{self._raised(x, axes, spelled)} / {norm}"
+                self._push(body, self._times(self._at(pull, x, spelled), share), spelled)
         else:
-            with self._loops(x.axes, {}) as place:
-                self._backward_function(x, place)
+            with self._loops(x.axes, {}) as spelled:
+                self._backward_function(x, spelled)
 
-    def _backward_function(self, x: Node, place: Place) -> None:
-        pull = self._at(self._pulls[x], x, place)
+    def _backward_function(self, x: Node, spelled: Spelling) -> None:
+        pull = self._at(self._pulls[x], x, spelled)
         if x.op in _INLINE:
             for y, other in zip(x.arguments, reversed(x.arguments)):
-                factor = self._value(other, place) if x.op == "multiply" else ""
-                self._push(y, self._times(pull, factor), place)
+                factor = self._value(other, spelled) if x.op == "multiply" else ""
+                self._push(y, self._times(pull, factor), spelled)
             return
         (argument,) = x.arguments
-        value, result = self._value(argument, place), self._at(self._values[x], x, place)
+        value, result = self._value(argument, spelled), self._at(self._values[x], x, spelled)
         if x.op == "power":
             slope = f"({self._print(x.detail)}) * {self._power(value, x.detail - 1)}"
         else:
             slope = _SLOPES[x.op].format(x=value, y=result)
-        self._push(argument, self._times(pull, slope), place)
+        self._push(argument, self._times(pull, slope), spelled)
 
     def _backward_softmax(self, x: Node) -> None:
         """Write the slopes p_k sum_j p_j (n_j g_k - n_k g_j), without cancellation."""
@@ -373,11 +377,11 @@ class _Program:
         inner = {over: axes[over]}
         values, pulls = self._values[x], self._pulls[x]
         single = len(x.arguments) > 1
-        with self._loops(rest, {}) as place, self._loops(inner, place) as at:
+        with self._loops(rest, {}) as spelled, self._loops(inner, spelled) as at:
             total = self._name("p")
             own = "" if single else self._multiplicity(over, axes, at)
             self._code.add(f"{total} = 0.0")
-            with self._loops(inner, place) as other:
+            with self._loops(inner, spelled) as other:
                 number = "" if single else self._multiplicity(over, axes, other)
                 left = self._times(number, self._at(pulls, x, at))
                 right = self._times(own, self._at(pulls, x, other))

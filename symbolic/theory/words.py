@@ -23,7 +23,7 @@ class JointLaw:
 
     Attributes
     ----------
-    kind
+    name
         ``"iid"``; ``"stay"``, a Markov chain; ``"polya"``, a random transition matrix.
     number
         Probability to repeat the parent (stay), or concentration alpha (polya).
@@ -32,7 +32,7 @@ class JointLaw:
         follows the position before it.
     """
 
-    kind: str
+    name: str
     number: sp.Expr
     parent: tuple[int | None, ...] | None = None
 
@@ -185,10 +185,10 @@ class Words(Joint):
         x = value(self.joint.number)
         if x.free_symbols:
             return
-        if self.joint.kind == "stay":
+        if self.joint.name == "stay":
             self._require_probabilities([(f"stay of {self.name}", x)])
         require(
-            self.joint.kind != "polya" or bool(x.is_real and x > 0),
+            self.joint.name != "polya" or bool(x.is_real and x > 0),
             f"alpha of {self.name} = {text_of(x)} is not allowed: it must be positive",
             self.location,
         )

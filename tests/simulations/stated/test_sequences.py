@@ -148,10 +148,10 @@ def test_numbers_of_set_partitions(size, length, number):
         assert sum(1 for _ in tokens.orbits()) == number
 
 
-@pytest.mark.parametrize("kind", ["iid", "stay", "polya"])
+@pytest.mark.parametrize("law", ["iid", "stay", "polya"])
 @pytest.mark.parametrize("size", [2, 3, 9])
-def test_weights_of_data_orbits_sum_to_one_exactly(kind, size):
-    tokens = Tokens(kind, size, Fraction(2, 7), (None, 0, 1, 1, None, 4))
+def test_weights_of_data_orbits_sum_to_one_exactly(law, size):
+    tokens = Tokens(law, size, Fraction(2, 7), (None, 0, 1, 1, None, 4))
     assert sum(weight for _, _, weight in tokens.orbits()) == 1
 
 
