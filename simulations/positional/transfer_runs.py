@@ -146,18 +146,11 @@ def sweeps(configs: Sequence[SweepConfig], context: Context) -> dict[SweepConfig
     """Return the test errors of sweeps; equal runs are computed once per process."""
     results = {}
     for config in context.track(configs):
-        parts = (
-            config.learner,
-            f"{config.qD:g}",
-            config.D,
-            config.sizes[0],
-            config.runs,
-            context.seed,
-        )
+        learner, qD, D, sizes, runs = config
+        parts = (learner, f"{qD:g}", D, sizes[0], runs, context.seed)
         name = "-".join(map(str, parts)).replace(" ", "-")
         errors = stored(context, name, partial(_errors, config, context.seed))
-        problem = downstream(config.D, config.qD)
-        results[config] = Sweep(config.learner, problem, config.sizes, errors)
+        results[config] = Sweep(learner, downstream(D, qD), sizes, errors)
     return results
 
 
