@@ -6,17 +6,15 @@ group with its own pre-training and held-out samples (`transfer_statistics.SEEDS
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
 from dynamics import Problem
-from dynamics.core.checkpoint import computed_once
 from dynamics.positional.baselines.set_finder import recover_sets
 from dynamics.positional.partition import checked_partition
 from dynamics.positional.random_sets import sum_of_signs
@@ -35,8 +33,9 @@ from simulations.positional.learners import (
     SCRATCH,
     UNIFORM,
 )
-from simulations.positional.training_runs import HELD_OUT, Setting, trained
+from simulations.positional.training_runs import HELD_OUT, Setting, stored, trained
 from simulations.positional.transfer_statistics import SEEDS, Sweep, SweepConfig
+from simulations.reproduction.claim import Context
 from simulations.seeds import rng_at
 
 #: Learning rate of v, steps (of v alone; of A and v from scratch), scale of the random start.
@@ -143,34 +142,15 @@ def sweep_configs(quick: bool, thorough: bool = False) -> list[SweepConfig]:
     return configs
 
 
-def sweeps(
-    wanted: Sequence[SweepConfig],
-    seed: int,
-    progress: Callable[[float], None],
-    scratch: Path | None = None,
-) -> dict[SweepConfig, Sweep]:
-    """Return the test errors of sweeps; equal runs are computed once per process.
-
-    Parameters
-    ----------
-    wanted
-        The sweeps.
-    seed
-        Root seed.
-    progress
-        Called with the fraction of sweeps done.
-    scratch
-        Folder for checkpoints; finished sweeps in it are not computed again.
-    """
+def sweeps(wanted: Sequence[SweepConfig], context: Context) -> dict[SweepConfig, Sweep]:
+    """Return the test errors of sweeps; equal runs are computed once per process."""
     results = {}
-    for number, entry in enumerate(wanted, start=1):
-        parts = (entry.learner, f"{entry.qD:g}", entry.D, entry.sizes[0], entry.runs, seed)
+    for entry in context.track(wanted):
+        parts = (entry.learner, f"{entry.qD:g}", entry.D, entry.sizes[0], entry.runs, context.seed)
         name = "-".join(map(str, parts)).replace(" ", "-")
-        path = None if scratch is None else scratch / f"{name}.npz"
-        errors = computed_once(path, name, partial(_errors, entry, seed))
+        errors = stored(context, name, partial(_errors, entry, context.seed))
         problem = downstream(entry.D, entry.qD)
         results[entry] = Sweep(entry.learner, problem, entry.sizes, errors)
-        progress(number / len(wanted))
     return results
 
 
@@ -262,9 +242,9 @@ def fine_tuned_error(
 
 
 @cache
-def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
-    """Return the held-out samples of a problem for one group of runs."""
-    return HeldOut(problem, TESTED, held_out_seed(seed, group))
+def held_out(problem: Problem, seed: int, group: int, tested: int = TESTED) -> HeldOut:
+    """Return the ``tested`` held-out samples of a problem for one group of runs."""
+    return HeldOut(problem, tested, held_out_seed(seed, group))
 
 
 def held_out_seed(seed: int, group: int) -> int:
