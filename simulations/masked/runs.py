@@ -339,9 +339,9 @@ def trajectory_dataset(
     times: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
     for problem in problems:
         run, phases = flow(problem), events(problem)
-        shown = run.time <= min(until * phases.learned.time, float(run.time[-1]))
+        included = run.time <= min(until * phases.learned.time, float(run.time[-1]))
         columns = SYSTEM.observe(SYSTEM.build({}), run)
-        parts.append({name: np.where(shown, columns[name], np.nan) for name in _OBSERVABLES})
+        parts.append({name: np.where(included, columns[name], np.nan) for name in _OBSERVABLES})
         parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]
         times["switch"].append(phases.switch.time if phases.phases == 2 else np.nan)
         times["learned"].append(phases.learned.time)
