@@ -108,7 +108,7 @@ CLAIM = Claim(
     measure=measure,
     headline=evidence.headline,
     finding=(
-        "{most} values in the full gradient ({least} for equal areas), {kept} conserved sums; "
+        "{most} values in the full gradient ({least} for equal areas), {conserved} conserved sums; "
         "agreement {difference:.0e}."
     ),
     tolerance=AGREES,

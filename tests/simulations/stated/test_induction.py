@@ -16,7 +16,7 @@ from simulations.stated.emergence import (
     ORDER,
     SOLVED,
     THRESHOLDS,
-    free_flow,
+    full_flow,
     limit,
     pull,
     three_flow,
@@ -92,7 +92,7 @@ def test_every_entry_follows_nineteen_numbers():
     ).y[:, -1]
     within(every, entries.lift @ numbers, 1e-5)
     assert np.abs(numbers).max() > 1.0
-    flow = free_flow(2, None)
+    flow = full_flow(2, None)
     at = [np.interp(20, flow.time, column) for column in flow.states.T]
     within(at, numbers, 1e-2)  # linear between records
     assert NAMES[int(np.abs(numbers).argmax())] in ("g3", "g4")

@@ -163,7 +163,7 @@ def test_sizes_are_sampled_near_the_defaults_and_in_ranges():
         (["run", "--theory", "{teacher}", "--D", "10", "--K", "4"], "K must divide D = 10"),
         (["run", "--theory", "{teacher}", "--nu", "-1"], "nu = -1 is not allowed: nu must be > 0"),
         (["run", "--theory", "{teacher}", "--system", "masked"], "not allowed with argument"),
-        (["run", "--theory", "{clash}"], "horizon, x0: it means something else where the theory"),
+        (["run", "--theory", "{clash}"], "horizon, x0 is not allowed as a name: it is reserved or"),
         (["run", "--theory", "{wrong}"], "wrong.py, line 1: NameError: name 'nothing'"),
         (["falsify", "c_in <= 1", "--theory", "{teacher}", "--certify", "--box", "D=4"],
          "--certify is not allowed with --theory {teacher}: this theory has no certificates"),
