@@ -19,7 +19,7 @@ from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
 from simulations import theories
 from simulations.case import Case
-from simulations.files.store import StoreError
+from simulations.files import StoreError
 from simulations.sweep.config import Config
 from simulations.sweep.storage import MANIFEST, RESULT, netcdf_name, read_result
 

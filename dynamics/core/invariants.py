@@ -40,7 +40,7 @@ class Invariant:
     ----------
     name, statement
         Short name, and the statement in a sentence.
-    place
+    source
         Where the paper states it.
     violation
         Function of a trajectory that returns one number per record, at most 0 where the statement
@@ -53,7 +53,7 @@ class Invariant:
 
     name: str
     statement: str
-    place: str
+    source: str
     violation: Callable[[Any], np.ndarray]
     noise: Callable[[Any], float] = lambda trajectory: 0.0
     graded: bool = True

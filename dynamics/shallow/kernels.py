@@ -1,9 +1,9 @@
-"""One sample-gradient of the shallow transformer, its steps of SGD: compiled, one thread, no GIL.
+"""Compiled kernels of the shallow transformer: outputs, gradients and steps of SGD on counts.
 
-Names are those of the reduction: a sample is its key fractions f, query fractions s and label y;
-``A = K^T Q`` (M, M), ``H = W_O V`` (m, M). Here H and W_O lie transposed, (M, m) and (p, m), so
-that every inner loop runs along the neurons. Runs that share nothing may go side by side in
-threads.
+In the reduced model a sample consists of key fractions f, query fractions s and the label y, and
+the network depends on its weights through ``A = K^T Q`` (M, M) and ``H = W_O V`` (m, M). The
+kernels store H and W_O transposed, (M, m) and (p, m), so that every inner loop runs over the
+neurons. They use one thread and release the GIL: independent runs may use one thread each.
 """
 
 import math
@@ -11,16 +11,64 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynamics.core.compiled_gradients import gradient_of
 from dynamics.core.jit import REORDER, kernel
 
 
 class Samples(NamedTuple):
-    """Fractions of keys f and queries s (N, M), labels y = +-1 (N,), weights that sum to 1 (N,)."""
+    """Samples of the reduced model.
+
+    Attributes
+    ----------
+    keys, queries
+        Fractions f and s of the tokens and of the queried tokens with each pattern, (N, M).
+    labels
+        Labels y, +1 or -1, (N,).
+    weights
+        Weights of the samples, with sum 1, (N,).
+    """
 
     keys: np.ndarray
     queries: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
+
+
+class GradientData(NamedTuple):
+    """Data of the gradient with respect to the order parameters of a symmetric state.
+
+    Attributes
+    ----------
+    samples
+        Samples of label +1.
+    indices
+        Indices of all samples, (N,).
+    W, V, K, Q
+        Order parameter of each entry of W_O (2M, M), V (M, M), K and Q (M or 2M, M).
+    entries
+        Number of matrix entries of each order parameter, (n,).
+    a
+        Output weight of each row of W_O, summed over its neurons, (2M,).
+    copies
+        Number of neurons that a row of W_O represents.
+    rate
+        Learning rate of K and Q relative to that of W_O and V.
+    attend, train_value
+        Whether the network has attention, and whether V is trained.
+    """
+
+    samples: Samples
+    indices: np.ndarray
+    W: np.ndarray
+    V: np.ndarray
+    K: np.ndarray
+    Q: np.ndarray
+    entries: np.ndarray
+    a: np.ndarray
+    copies: float
+    rate: float
+    attend: bool
+    train_value: bool
 
 
 @kernel(inner=True, fastmath=REORDER)
@@ -30,10 +78,10 @@ def _add(out, factor, row):
 
 
 @kernel(inner=True, fastmath=REORDER)
-def _dot(one, other):
+def _dot(left, right):
     total = 0.0
-    for r in range(one.size):
-        total += one[r] * other[r]
+    for r in range(left.size):
+        total += left[r] * right[r]
     return total
 
 
@@ -56,9 +104,18 @@ def _probabilities(A, keys, j, attend, P):
         P[j, i] /= total
 
 
+@kernel(inner=True)
+def _hidden(P, H, z):
+    """Write z = H P, the inputs of the ReLUs, for the attention P (M,) of one query."""
+    z[:] = 0.0
+    for i in range(P.size):
+        if P[i] > 0.0:
+            _add(z, P[i], H[i])
+
+
 @kernel(inner=True, fastmath=REORDER)
 def _gates(z, a, gate):
-    """Write a_r 1[z_r > 0] and return sum of a_r [z_r]_+."""
+    """Write a_r 1[z_r > 0] to ``gate`` and return the sum of a_r [z_r]_+."""
     total = 0.0
     for r in range(z.size):
         g = a[r] if z[r] > 0.0 else 0.0
@@ -69,22 +126,22 @@ def _gates(z, a, gate):
 
 @kernel(inner=True)
 def _forward(keys, queries, A, H, a, attend, P, z, gate):
-    """Return F = sum_j s_j sum_r a_r [z_rj]_+; leave P (j, i) and a_r 1[z_rj > 0] (j, r)."""
+    """Return F = sum_j s_j sum_r a_r [z_rj]_+.
+
+    Write P_{i|j} to ``P[j, i]`` and a_r 1[z_rj > 0] to ``gate[j, r]`` for each queried pattern j.
+    """
     F = 0.0
     for j in range(keys.size):
         if queries[j] > 0.0:
             _probabilities(A, keys, j, attend, P)
-            z[:] = 0.0
-            for i in range(keys.size):
-                if P[j, i] > 0.0:
-                    _add(z, P[j, i], H[i])
+            _hidden(P[j], H, z)
             F += queries[j] * _gates(z, a, gate[j])
     return F
 
 
 @kernel(inner=True)
 def _attention(queries, label, P):
-    """Return sum_j s_j P_{*|j}, * the pattern of the label (0 for +1, 1 for -1)."""
+    """Return sum_j s_j P_{*|j}, where * is the pattern of the label (0 for +1, 1 for -1)."""
     own = 0 if label > 0.0 else 1
     total = 0.0
     for j in range(queries.size):
@@ -94,27 +151,28 @@ def _attention(queries, label, P):
 
 
 @kernel
-def gradient(samples, index, weights, A, H, a, attend, D, G):
-    """Fill D (M, m) and G (M, M) over the samples ``index``, weighted; return the hinge loss.
+def gradient(samples, indices, weights, A, H, a, attend, D, G):
+    """Write the descent directions D (M, m) and G (M, M); return the weighted hinge loss.
 
-    D_ir = sum w chi y a_r sum_j s_j 1[z_rj > 0] P_{i|j},  G_ij = sum w chi y s_j P_{i|j} (h_ij -
-    hbar_j) with chi = 1{yF < 1}: the descent direction, minus the gradient.
+    They are minus the gradients of the loss in H and A, D_ir = sum w chi y a_r sum_j s_j
+    1[z_rj > 0] P_{i|j} and G_ij = sum w chi y s_j P_{i|j} (h_ij - hbar_j) with chi = 1{yF < 1}. The
+    sums are over the samples ``indices`` (B,) with weights w (B,).
     """
     M, m = H.shape
     P, z, gate, h = np.zeros((M, M)), np.empty(m), np.empty((M, m)), np.empty(M)
     D[:] = 0.0
     G[:] = 0.0
     hinge = 0.0
-    for place in range(index.size):
-        n = index[place]
+    for k in range(indices.size):
+        n = indices[k]
         keys, queries, y = samples.keys[n], samples.queries[n], samples.labels[n]
         margin = y * _forward(keys, queries, A, H, a, attend, P, z, gate)
         if margin >= 1.0:
             continue
-        hinge += weights[place] * (1.0 - margin)
+        hinge += weights[k] * (1.0 - margin)
         for j in range(M):
             if queries[j] > 0.0:
-                factor, mean = weights[place] * y * queries[j], 0.0
+                factor, mean = weights[k] * y * queries[j], 0.0
                 for i in range(M):
                     if P[j, i] > 0.0:
                         h[i] = _dot(gate[j], H[i])
@@ -129,7 +187,10 @@ def gradient(samples, index, weights, A, H, a, attend, D, G):
 
 @kernel
 def outputs(samples, A, H, a, attend, F, attention, nearest):
-    """Write per sample F, the attention on relevant tokens, and the smallest |z_rj| over a kink."""
+    """Write output, attention on relevant tokens and distance to the nearest kink of each sample.
+
+    The distance is the smallest |z_rj| over neurons r and queries j. The three arrays are (N,).
+    """
     M, m = H.shape
     P, z, gate = np.zeros((M, M)), np.empty(m), np.empty((M, m))
     for n in range(F.size):
@@ -139,16 +200,13 @@ def outputs(samples, A, H, a, attend, F, attention, nearest):
         nearest[n] = np.inf
         for j in range(M):
             if queries[j] > 0.0:
-                z[:] = 0.0
-                for i in range(M):
-                    if P[j, i] > 0.0:
-                        _add(z, P[j, i], H[i])
+                _hidden(P[j], H, z)
                 nearest[n] = min(nearest[n], np.min(np.abs(z)))
 
 
 @kernel
 def product(left, right, out):
-    """Write left^T right, (k, n) from (b, k) and (b, n), to ``out``."""
+    """Write left^T right to ``out`` (k, n), with left (b, k) and right (b, n)."""
     out[:] = 0.0
     for b in range(left.shape[0]):
         for i in range(left.shape[1]):
@@ -157,7 +215,10 @@ def product(left, right, out):
 
 @kernel(inner=True)
 def _move_values(V, W, D, rate, train_value):
-    """W_O += rate D V^T, V += rate W_O^T D, both from old values; W (p, m), V (p, M), D (M, m)."""
+    """Add rate D V^T to W_O and rate W_O^T D to V, both from old values.
+
+    Shapes: W (p, m) is W_O transposed, V (p, M), D (M, m).
+    """
     change = np.empty(V.shape[1])
     for p in range(V.shape[0]):
         for i in range(V.shape[1]):
@@ -170,7 +231,7 @@ def _move_values(V, W, D, rate, train_value):
 
 @kernel(inner=True)
 def _move_keys(K, Q, G, rate):
-    """K += rate Q G^T, Q += rate K G, both from old values; K, Q (b, M)."""
+    """Add rate Q G^T to K (b, M) and rate K G to Q (b, M), both from old values."""
     for b in range(K.shape[0]):
         old = K[b].copy()
         for i in range(old.size):
@@ -181,25 +242,70 @@ def _move_keys(K, Q, G, rate):
 
 @kernel
 def descend(samples, batches, W, V, K, Q, a, rate, rate_KQ, attend, train_value):
-    """Take one step a row of ``batches`` in place; return the steps done before a loss not finite.
+    """Take one step for each row of ``batches``, in place; return the number of steps.
 
-    A batch is a row of indices, averaged; a row that begins with -1 is all samples with their
-    weights.
+    A row contains the indices of a batch, over which the gradient is averaged. A row that begins
+    with -1 stands for all samples with their weights. Steps end before a loss that is not finite.
     """
     M, m = V.shape[1], W.shape[1]
     A, H, D, G = np.empty((M, M)), np.empty((M, m)), np.empty((M, m)), np.empty((M, M))
-    everything, share = np.arange(samples.labels.size), np.full(batches.shape[1], 1.0)
-    share /= batches.shape[1]
+    every, equal = np.arange(samples.labels.size), np.full(batches.shape[1], 1.0)
+    equal /= batches.shape[1]
     for step in range(batches.shape[0]):
         product(K, Q, A)
         product(V, W, H)
         if batches[step, 0] < 0:
-            hinge = gradient(samples, everything, samples.weights, A, H, a, attend, D, G)
+            hinge = gradient(samples, every, samples.weights, A, H, a, attend, D, G)
         else:
-            hinge = gradient(samples, batches[step], share, A, H, a, attend, D, G)
+            hinge = gradient(samples, batches[step], equal, A, H, a, attend, D, G)
         if not math.isfinite(hinge):
             return step
         _move_values(V, W, D, rate, train_value)
         if attend and rate_KQ > 0.0:
             _move_keys(K, Q, G, rate_KQ)
     return batches.shape[0]
+
+
+@kernel(inner=True)
+def _matrix(slots, theta):
+    """Return the matrix with the entry theta[slots[i, j]] at i, j."""
+    out = np.empty(slots.shape)
+    for row in range(slots.shape[0]):
+        for column in range(slots.shape[1]):
+            out[row, column] = theta[slots[row, column]]
+    return out
+
+
+@gradient_of(GradientData)
+@kernel
+def gradient_within(data, theta, out):
+    """Write the gradient at the order parameters ``theta`` (n,) to ``out`` (n,), nan on overflow.
+
+    The gradient of an order parameter is the mean over the matrix entries that it represents.
+    """
+    W, V = _matrix(data.W, theta), _matrix(data.V, theta)
+    K, Q = _matrix(data.K, theta), _matrix(data.Q, theta)
+    M, R = V.shape[0], W.shape[0]
+    A, H = np.empty((M, M)), np.empty((M, R))
+    D, G = np.empty((M, R)), np.empty((M, M))
+    product(K, Q, A)
+    product(V, W.T.copy(), H)
+    samples = data.samples
+    loss = gradient(samples, data.indices, samples.weights, A, H, data.a, data.attend, D, G)
+    out[:] = 0.0
+    if not math.isfinite(loss + np.sum(A) + np.sum(H)):  # a ReLU replaces nan by 0
+        out[:] = math.nan
+        return True
+    for p in range(M):
+        for i in range(M):
+            for r in range(R):
+                out[data.W[r, p]] -= D[i, r] * V[p, i] / data.copies
+                if data.train_value:
+                    out[data.V[p, i]] -= W[r, p] * D[i, r]
+    for b in range(K.shape[0]):
+        for i in range(M):
+            for j in range(M):
+                out[data.K[b, i]] -= data.rate * Q[b, j] * G[i, j]
+                out[data.Q[b, j]] -= data.rate * K[b, i] * G[i, j]
+    out /= data.entries
+    return True

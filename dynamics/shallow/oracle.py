@@ -1,8 +1,8 @@
-"""The shallow transformer of Li et al. (2023) on tokens: full matrices, sample by sample.
+"""Reference implementation of the shallow transformer of Li et al. (2023), with full matrices.
 
-The oracle for the reduced dynamics. It shares no code with them and assumes none of their
-structure: tokens are vectors of any kind, the softmax runs over tokens, and every matrix moves by
-the gradient of the hinge loss written out by the chain rule.
+It shares no code with the reduced dynamics and assumes none of their structure: tokens are
+arbitrary vectors, the softmax is over tokens, and each matrix follows the gradient of the hinge
+loss of single samples, by the chain rule.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FullWeights:
-    """W_O (m, p), W_V (p, d), W_K and W_Q (b, d), a (m,)."""
+    """Weights W_O (m, p), W_V (p, d), W_K and W_Q (b, d), a (m,), or a gradient in them."""
 
     W_O: Array
     W_V: Array
@@ -30,13 +30,30 @@ class FullWeights:
 def forward(
     weights: FullWeights, X: Array, queried: Sequence[int], attention: bool = True
 ) -> tuple[float, FullWeights, Array]:
-    r"""Return F, its gradient in every matrix (``a``: nothing) and the attention (L, queries).
+    r"""Return the output of the network for one sample, its gradient and the attention.
 
     .. math:: F(X)=\frac1{|S|}\sum_{l\in S}a^T\mathrm{relu}
        (W_OW_VX\,\mathrm{softmax}(X^TW_K^TW_Qx_l))
 
-    ``X`` (d, L) holds a token in each column, ``queried`` the indices S. Without ``attention``
-    every token has the same weight 1/L.
+    Parameters
+    ----------
+    weights
+        Weights of the network.
+    X
+        Tokens, one in each column, (d, L).
+    queried
+        Indices S of the queried tokens.
+    attention
+        False: every token has the weight 1/L.
+
+    Returns
+    -------
+    F : float
+        Output.
+    gradient : FullWeights
+        Gradient of F in each matrix; zero for ``a``.
+    P : ndarray
+        Attention, (L, queries).
     """
     w = weights
     gradient = FullWeights(*(np.zeros_like(x) for x in (w.W_O, w.W_V, w.W_K, w.W_Q, w.a)))
@@ -72,20 +89,34 @@ def step(
     attention: bool = True,
     train_value: bool = True,
 ) -> FullWeights:
-    """Return the weights after one step of SGD on the mean hinge loss of (X, y, queried) triples.
+    """Return the weights after one step of SGD on the mean hinge loss of a batch.
 
-    ``rates`` are those of W_O, W_V and of W_K, W_Q. Raises ParameterError for an empty batch.
+    Parameters
+    ----------
+    weights
+        Weights before the step.
+    batch
+        Triples (X, y, queried) of tokens (d, L), label and queried indices.
+    rates
+        Learning rates of W_O and W_V, and of W_K and W_Q.
+    attention, train_value
+        Whether the network has attention, and whether W_V is trained.
+
+    Raises
+    ------
+    ParameterError
+        If the batch is empty.
     """
     require(len(batch) > 0, "batch", batch, "at least one sample")
     names = ("W_O", "W_V", "W_K", "W_Q")
-    moves = {name: np.zeros_like(getattr(weights, name)) for name in names}
+    descent = {name: np.zeros_like(getattr(weights, name)) for name in names}
     for X, y, queried in batch:
         F, gradient, _ = forward(weights, X, queried, attention)
         if y * F < 1.0:
             for name in names:
-                moves[name] += y * getattr(gradient, name) / len(batch)
+                descent[name] += y * getattr(gradient, name) / len(batch)
     if not train_value:
-        moves["W_V"][...] = 0.0
+        descent["W_V"][...] = 0.0
     rate = dict(zip(names, (rates[0], rates[0], rates[1], rates[1])))
-    moved = {name: getattr(weights, name) + rate[name] * moves[name] for name in names}
-    return FullWeights(**moved, a=weights.a)
+    updated = {name: getattr(weights, name) + rate[name] * descent[name] for name in names}
+    return FullWeights(**updated, a=weights.a)

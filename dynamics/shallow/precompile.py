@@ -1,4 +1,4 @@
-"""Compile the kernels of the theory of Li et al. (2023)."""
+"""Compilation of the kernels of the shallow transformer."""
 
 from dynamics.core.descent import warm_up
 from dynamics.shallow.population import ShallowPopulation
@@ -7,7 +7,7 @@ from dynamics.shallow.training import train_on_counts
 
 
 def compile_shallow() -> None:
-    """Evaluate one small problem in every way, and train once on counts of tokens."""
+    """Compile the kernels by evaluating a small problem and training on one sample."""
     population = ShallowPopulation(ShallowProblem())
     warm_up(population)
     W, V, K, Q = population.problem.matrices(population.problem.initial_state)

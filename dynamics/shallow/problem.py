@@ -1,7 +1,7 @@
-"""The learning problem of Li, Wang, Liu, Chen (2023): a shallow vision transformer, tau = 0.
+"""The learning problem of Li, Wang, Liu, Chen (2023): a shallow vision transformer without noise.
 
-A sample has L tokens, each one of M orthonormal patterns; patterns 0 and 1 are discriminative and
-the label is the majority of the two.
+A sample has L tokens, each equal to one of M orthonormal patterns (tau = 0). Patterns 0 and 1 are
+discriminative: the label is determined by the more frequent of the two.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from dynamics.shallow.symmetry import Layout, layout
 BACKGROUNDS = ("tokens", "single")
 ATTENTIONS = ("trained", "frozen", "none")
 SHARES = Ticks(*evenly(0.05, 0.95, 0.05))
-_KINK = "at 0 every neuron stands at the kink of its ReLU"
+_KINK = "at 0 every neuron is at the kink of its ReLU"
 
 
 @dataclass(frozen=True)
 class ShallowProblem(Parameters):
-    r"""Constants of data, network and symmetric start; alpha_* is the fraction of relevant tokens.
+    r"""Constants of the data, the network and the symmetric initial state.
 
     .. math:: F(X)=\frac1{|S|}\sum_{l\in S}a^T\mathrm{relu}
        (W_OW_VX\,\mathrm{softmax}(X^TW_K^TW_Qx_l)),\qquad \mathrm{loss}=E\max(0,1-yF)
@@ -47,37 +47,38 @@ class ShallowProblem(Parameters):
     Parameters
     ----------
     M, L
-        Patterns (3 to 100) and tokens of a sample (2 to 10^4).
+        Number of patterns (3 to 100), and of tokens of a sample (2 to 10^4).
     alpha_relevant, alpha_confusion
         Fractions alpha_* > alpha_# of tokens with the pattern of the label and with the other
-        discriminative one; times L they are whole numbers, and their sum is at most 1.
+        discriminative one: multiples of 1/L with a sum of at most 1.
     background
-        ``"tokens"``: each irrelevant token has a pattern of its own; ``"single"``: all of a sample
-        share one.
+        ``"tokens"``: the irrelevant tokens have independent patterns; ``"single"``: those of a
+        sample have the same pattern.
     queried
         Number of sampled tokens \|S\|; ``None``: all L.
     neurons
-        m, a multiple of 2M: for each sign of a_r as many along each pattern.
+        m, a multiple of 2M: equally many along each pattern for each sign of a_r.
     output_scale
-        a: the fixed output weights are +-a / sqrt m.
+        a; the fixed output weights are +-a / sqrt m.
     value_scale
-        v: V(0) = v 1.
+        v in V(0) = v 1.
     key_query, overlap
-        kappa^2 and rho_0: S_K(0) = S_Q(0) = kappa^2 1 and A(0) = rho_0 kappa^2 1.
+        kappa^2 and rho_0 in S_K(0) = S_Q(0) = kappa^2 1 and A(0) = rho_0 kappa^2 1.
     xi, spread
-        Row of W_O(0) of a neuron along its pattern, and along any other relative to that. Neither
-        is 0: neurons would stand at the kink of their ReLU.
+        Entry of W_O(0) of a neuron along its pattern, and the other entries relative to it. Both
+        are nonzero, since at 0 neurons are at the kink of their ReLU.
     attention_rate
         eta_KQ / eta, 0 or more.
     attention
-        ``"trained"``, ``"frozen"`` (K and Q stay) or ``"none"`` (every key weighs the same).
+        ``"trained"``, ``"frozen"`` (K and Q are constant) or ``"none"`` (all keys have the same
+        weight).
     train_value
-        False: V stays.
+        Whether V is trained.
 
     Raises
     ------
     ParameterError
-        If a constant is outside its domain.
+        If a constant is outside its domain, or constants are not compatible.
     """
 
     M: Annotated[
@@ -107,7 +108,7 @@ class ShallowProblem(Parameters):
         str,
         Choices(*BACKGROUNDS),
         Draw(among=BACKGROUNDS[::-1]),
-        Doc("irrelevant tokens: each of a pattern of its own, or all of a sample of one"),
+        Doc("irrelevant tokens: with independent patterns, or with a single one per sample"),
     ] = "tokens"
     queried: Annotated[
         int | None,
@@ -163,7 +164,7 @@ class ShallowProblem(Parameters):
     derived: ClassVar[tuple[str, ...]] = ("plateau", "rho")
 
     def check(self) -> None:
-        """Check that fractions are whole numbers of tokens that fit, and the neurons."""
+        """Check that the fractions are whole numbers of tokens, and the number of neurons."""
         for name in ("alpha_relevant", "alpha_confusion"):
             value = getattr(self, name)
             tokens = value * self.L
@@ -181,8 +182,8 @@ class ShallowProblem(Parameters):
                 f"a multiple of 2 M = {2 * self.M}")  # fmt: skip
         if self.spread == 0.0:
             raise ParameterError(
-                "spread = 0 is not allowed: a neuron along a pattern that a sample lacks stands at "
-                "the kink of its ReLU; perturb it, say spread = 0.01"
+                "spread = 0 is not allowed: a neuron along a pattern that is missing in a sample "
+                "is at the kink of its ReLU; perturb it, for example spread = 0.01"
             )
 
     @property
@@ -202,17 +203,17 @@ class ShallowProblem(Parameters):
 
     @property
     def plateau(self) -> float:
-        """alpha_* / (alpha_* + alpha_#): the attention once irrelevant keys are gone."""
+        """Attention without irrelevant keys, alpha_* / (alpha_* + alpha_#)."""
         return self.relevant / (self.relevant + self.confusion)
 
     @property
     def rho(self) -> float:
-        r"""kappa^2 eta_KQ / (a^2 v^2 eta): the scale of the one parameter of the minimal model."""
+        """Scale of the parameter rho of the two-equation model, kappa^2 eta_KQ / (a^2 v^2 eta)."""
         return self.key_query * self.attention_rate / (self.output_scale * self.value_scale) ** 2
 
     @property
     def layout(self) -> Layout:
-        """Which entries of the matrices share an order parameter."""
+        """Assignment of matrix entries to order parameters."""
         return layout(self.M, 1 if self.overlap == 1.0 else 2)
 
     @property
@@ -222,7 +223,7 @@ class ShallowProblem(Parameters):
 
     @property
     def initial_state(self) -> np.ndarray:
-        """The symmetric start (28 or 40 numbers from M = 4 on)."""
+        """The symmetric initial state, (28,) or, if ``overlap`` is not 1, (40,); fewer if M = 3."""
         eye, kappa = np.eye(self.M), math.sqrt(self.key_query)
         angle = math.acos(self.overlap) / 2.0
         cos, sin = kappa * math.cos(angle) * eye, kappa * math.sin(angle) * eye
@@ -236,11 +237,14 @@ class ShallowProblem(Parameters):
         )
 
     def matrices(self, state: Any) -> tuple[np.ndarray, ...]:
-        """Return W_O (2M, M), one row a neuron class, V (M, M), K and Q (M or 2M, M) of a state."""
+        """Return W_O (2M, M), V (M, M), K and Q (M or 2M, M) of a state.
+
+        A row of W_O represents a class of equal neurons.
+        """
         return self.layout.unpack(np.asarray(state, float))
 
     def all_neurons(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return W_O (m, M) and a (m,) of a state, with all neurons written out."""
+        """Return W_O (m, M) and a (m,) of a state, with a row for each neuron."""
         copies = self.neurons // (2 * self.M)
         size = self.output_scale / math.sqrt(self.neurons)
         W = np.repeat(self.matrices(state)[0], copies, axis=0)

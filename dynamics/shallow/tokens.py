@@ -1,6 +1,7 @@
-"""Samples as tokens with noise, their sparsification, and SGD on them (tau > 0).
+"""Samples of noisy tokens (tau > 0), their sparsification, and SGD on them.
 
-The network sees its weights through ``A = W_K^T W_Q`` and ``H = W_O W_V`` on tokens of dimension d.
+The network depends on its weights through ``A = W_K^T W_Q`` (d, d) and ``H = W_O W_V`` (m, d) only,
+for tokens of dimension d.
 """
 
 from collections.abc import Sequence
@@ -10,18 +11,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics.core.checks import finite, integer, require
+from dynamics.core.checks import integer, require
 from dynamics.core.trajectory import Status
-from dynamics.shallow.data import numbers, sample
+from dynamics.shallow.data import finite_array, sample
 from dynamics.shallow.problem import ShallowProblem
-from dynamics.shallow.training import History, checked_batches, off_the_kink
+from dynamics.shallow.training import (
+    History,
+    Observation,
+    Options,
+    check_kinks,
+    validated_options,
+)
 
-_BLOCK = 40_000  # entries of P at a time in means over samples
+_BLOCK = 40_000  # attention probabilities that are stored at a time
+#: Selections of tokens that `sparsified` removes.
 REMOVABLE = ("irrelevant", "noisiest", "random", "relevant")
 
 
 class Tokens(NamedTuple):
-    """Samples X (N, L, d), labels (N,), pattern, norm of the noise and whether queried (N, L)."""
+    """Samples of tokens.
+
+    Attributes
+    ----------
+    X
+        Tokens, (N, L, d).
+    labels
+        Labels, +1 or -1, (N,).
+    pattern, noise, queried
+        Pattern of each token, norm of its noise, and whether it is queried, (N, L).
+    """
 
     X: np.ndarray
     labels: np.ndarray
@@ -31,7 +49,7 @@ class Tokens(NamedTuple):
 
     @property
     def relevant(self) -> np.ndarray:
-        """Which tokens carry the pattern of the label, (N, L)."""
+        """Whether each token has the pattern of the label, (N, L)."""
         return self.pattern == np.where(self.labels > 0.0, 0, 1)[:, None]
 
 
@@ -43,22 +61,28 @@ def draw_tokens(
     patterns: Any = None,
     noise: Any = 0.0,
 ) -> Tokens:
-    """Draw N samples: each token a pattern plus noise of a given norm in a random direction.
+    """Return N random samples: each token is a pattern plus noise in a random direction.
 
     Parameters
     ----------
+    problem
+        Constants of the data.
+    N
+        Number of samples, 1 to 10^7.
+    rng
+        Random generator.
     patterns
-        Orthonormal columns (d, M); ``None``: the first M unit vectors of dimension 2M.
+        Orthonormal columns, (d, M); ``None``: the first M unit vectors of dimension 2M.
     noise
-        Norm tau of every token's noise, or one for each (N, L); 0 or more.
+        Norm tau of the noise of all tokens, or of each token (N, L); 0 or more.
 
     Raises
     ------
     ParameterError
-        If the patterns are not orthonormal, or a norm is negative.
+        If N is not allowed, the patterns are not orthonormal, or a norm is negative.
     """
     N, M, L = integer("N", N, 1, 10**7), problem.M, problem.L
-    U = np.eye(2 * M, M) if patterns is None else numbers("patterns", patterns, (None, M))
+    U = np.eye(2 * M, M) if patterns is None else finite_array("patterns", patterns, (None, M))
     require(
         np.abs(U.T @ U - np.eye(M)).max() < 1e-9,
         "patterns",
@@ -66,27 +90,40 @@ def draw_tokens(
         "orthonormal",
     )
     norms = np.broadcast_to(np.asarray(noise, float), (N, L)) if np.ndim(noise) == 0 else noise
-    norms = numbers("noise", norms, (N, L))
+    norms = finite_array("noise", norms, (N, L))
     require(bool((norms >= 0.0).all()), "noise", "an array with a negative entry", "0 or more")
-    drawn = sample(problem, N, rng)
-    kinds = np.array([np.repeat(np.arange(M), row) for row in drawn.counts])
+    samples = sample(problem, N, rng)
+    pattern = np.array([np.repeat(np.arange(M), row) for row in samples.counts])
     queried = np.ones((N, L), bool)
     if problem.queried not in (None, L):
-        asked = [np.repeat(np.arange(M), row) for row in drawn.queried]
-        for n, pattern in product(range(N), range(M)):
-            places = np.flatnonzero(kinds[n] == pattern)
-            queried[n, places[np.sum(asked[n] == pattern) :]] = False
+        for n, i in product(range(N), range(M)):
+            indices = np.flatnonzero(pattern[n] == i)
+            queried[n, indices[samples.queried[n, i] :]] = False
     directions = rng.normal(size=(N, L, len(U)))
     directions /= np.linalg.norm(directions, axis=2, keepdims=True)
-    X = U.T[kinds] + norms[:, :, None] * directions
-    return Tokens(X, drawn.labels, kinds, norms, queried)
+    X = U.T[pattern] + norms[:, :, None] * directions
+    return Tokens(X, samples.labels, pattern, norms, queried)
 
 
 def sparsified(tokens: Tokens, number: int, which: str, rng: np.random.Generator) -> Tokens:
-    """Return every sample without ``number`` of its tokens, queries among them.
+    """Return the samples without some of their tokens, which are not queried any more.
 
-    ``which``: ``"irrelevant"``, ``"relevant"``, ``"noisiest"`` or ``"random"`` ones. Raises
-    ParameterError where a sample has fewer of them, or keeps no queried token.
+    Parameters
+    ----------
+    tokens
+        Samples of L tokens.
+    number
+        Number of tokens to remove from each sample.
+    which
+        ``"irrelevant"``, ``"relevant"`` or ``"random"``: random tokens among these or all;
+        ``"noisiest"``: those with the largest noise.
+    rng
+        Random generator.
+
+    Raises
+    ------
+    ParameterError
+        If a sample has fewer such tokens, or no queried token is left.
     """
     N, L = tokens.pattern.shape
     require(which in REMOVABLE, "which", repr(which), " or ".join(map(repr, REMOVABLE)))
@@ -95,22 +132,38 @@ def sparsified(tokens: Tokens, number: int, which: str, rng: np.random.Generator
     if which == "noisiest":
         order = -tokens.noise + 1e-12 * order
     elif which != "random":
-        among = tokens.relevant if which == "relevant" else tokens.pattern >= 2
-        fewest = int(among.sum(axis=1).min())
+        candidates = tokens.relevant if which == "relevant" else tokens.pattern >= 2
+        fewest = int(candidates.sum(axis=1).min())
         require(
             number <= fewest, "number", number, f"at most {fewest}, the {which} tokens there are"
         )
-        order = order + ~among
-    kept = np.sort(np.argsort(order, axis=1)[:, number:], axis=1)
+        order = order + ~candidates
+    remaining = np.sort(np.argsort(order, axis=1)[:, number:], axis=1)
     rows = np.arange(N)[:, None]
-    left = Tokens(tokens.X[rows, kept], tokens.labels, *(x[rows, kept] for x in tokens[2:]))
-    require(bool(left.queried.any(axis=1).all()), "number", number, "such that a query is left")
-    return left
+    sparse = Tokens(
+        tokens.X[rows, remaining], tokens.labels, *(x[rows, remaining] for x in tokens[2:])
+    )
+    require(bool(sparse.queried.any(axis=1).all()), "number", number, "such that a query is left")
+    return sparse
 
 
 @dataclass(frozen=True, eq=False)
 class TokenTraining:
-    """Where SGD on tokens ended; the fields are those of `CountTraining` on full matrices."""
+    """Result of SGD on tokens.
+
+    Attributes
+    ----------
+    hinge, attention
+        Means over the samples at the end: hinge loss, attention on relevant tokens.
+    F
+        Outputs, (N,).
+    W_O, W_V, W_K, W_Q
+        Weights, (m, p), (p, d), (b, d), (b, d).
+    history
+        Records along the run.
+    status
+        `Status.DIVERGED` if the weights became infinite or NaN.
+    """
 
     hinge: float
     attention: float
@@ -124,13 +177,30 @@ class TokenTraining:
 
 
 class _Pass(NamedTuple):
-    """F (B,), P (B, keys, queries), P X (B, L, d), neurons' inputs and gates times a (B, L, m)."""
+    """Forward pass of a batch of B samples.
+
+    Attributes
+    ----------
+    F
+        Outputs, (B,).
+    P
+        Attention, (B, keys, queries).
+    mixed
+        Attention-weighted means of the tokens, (B, queries, d).
+    inputs
+        Inputs of the neurons, (B, queries, m).
+    gates
+        Output weights of the active neurons, 0 for the others, (B, queries, m).
+    share
+        Weight of each query in the output, (B, queries).
+    """
 
     F: np.ndarray
     P: np.ndarray
     mixed: np.ndarray
     inputs: np.ndarray
     gates: np.ndarray
+    share: np.ndarray
 
 
 def train_on_tokens(
@@ -150,60 +220,81 @@ def train_on_tokens(
     test: Tokens | None = None,
     records: Sequence[int] = (),
 ) -> TokenTraining:
-    """Run SGD on the hinge loss of noisy tokens; arguments as in `train_on_counts`.
+    """Run SGD on the hinge loss of noisy tokens.
 
-    ``W_O`` (m, p), ``W_V`` (p, d), ``W_K`` and ``W_Q`` (b, d). Without noise it is
-    `train_on_counts` in the basis of the patterns. Raises ParameterError if an argument is outside
-    its domain, or the start is a tie: a neuron at the kink of its ReLU in a sample.
+    Without noise the result is that of `train_on_counts` in the basis of the patterns.
+
+    Parameters
+    ----------
+    tokens
+        Training samples.
+    W_O, W_V, W_K, W_Q, a
+        Initial weights, (m, p), (p, d), (b, d), (b, d), and the fixed output weights (m,).
+    steps, learning_rate, learning_rate_KQ, batches, attention, train_value, records
+        As in `train_on_counts`.
+    test
+        Held-out samples for the history.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its domain, shapes do not fit, or initially a neuron is at the
+        kink of its ReLU in a sample.
     """
     N, _, d = tokens.X.shape
-    a = numbers("a", a, (None,))
-    W = numbers("W_O", W_O, (a.size, None))
-    V, K = numbers("W_V", W_V, (W.shape[1], d)), numbers("W_K", W_K, (None, d))
-    Q = numbers("W_Q", W_Q, K.shape)
-    steps = integer("steps", steps, 0, 10**9)
-    rate, rate_KQ = (
-        finite("learning_rate", learning_rate),
-        finite("learning_rate_KQ", learning_rate_KQ),
+    a = finite_array("a", a, (None,))
+    W = finite_array("W_O", W_O, (a.size, None))
+    V = finite_array("W_V", W_V, (W.shape[1], d))
+    K = finite_array("W_K", W_K, (None, d))
+    Q = finite_array("W_Q", W_Q, K.shape)
+    options = validated_options(
+        N, steps, learning_rate, learning_rate_KQ, batches, attention, train_value, records
     )
-    require(rate >= 0.0, "learning_rate", rate, "0 or more")
-    require(rate_KQ >= 0.0, "learning_rate_KQ", rate_KQ, "0 or more")
-    plan = None if batches is None else checked_batches(batches, steps, N)
-    marks = {0, steps, *(integer("records", step, 0, steps) for step in records)}
-    rows, status = [], Status.COMPLETED
-    for step in range(steps + 1):
+    return _train(tokens, test, (W, V, K, Q), a, options)
+
+
+def _train(
+    tokens: Tokens,
+    test: Tokens | None,
+    weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    a: np.ndarray,
+    options: Options,
+) -> TokenTraining:
+    """Run SGD from W_O, W_V, W_K and W_Q."""
+    W, V, K, Q = weights
+    rate, rate_KQ = options.rates
+    recorded = set(options.records)
+    rows: list[tuple[float, ...]] = []
+    status = Status.COMPLETED
+    for step in range(options.steps + 1):
         with np.errstate(over="ignore", invalid="ignore"):
             A, H = K.T @ Q, W @ V
             if not np.isfinite(A).all() or not np.isfinite(H).all():
                 status = Status.DIVERGED
-            if step in marks or status is not Status.COMPLETED:
-                (hinge, seen, _), F, nearest = _means(tokens, A, H, a, attention)
-                (test_hinge, _, error), _, _ = _means(test, A, H, a, attention)
-                if step == 0 < steps:
-                    off_the_kink(nearest, H)
-                rows.append((step, hinge, seen, test_hinge, error))
-            if step == steps or status is not Status.COMPLETED:
+            if step in recorded or status is not Status.COMPLETED:
+                train_now = _observe(tokens, A, H, a, options.attention)
+                test_now = _observe(test, A, H, a, options.attention)
+                if step == 0 < options.steps:
+                    check_kinks(train_now.nearest, H)
+                rows.append(
+                    (step, train_now.hinge, train_now.attention, test_now.hinge, test_now.error)
+                )
+            if step == options.steps or status is not Status.COMPLETED:
                 break
-            batch = tokens if plan is None else Tokens(*(x[plan[step]] for x in tokens))
-            D, G = _descent(batch, A, H, a, attention)
-            W, V = W + rate * D @ V.T, V + rate * W.T @ D if train_value else V
-            if attention:
+            batch = tokens
+            if options.batches is not None:
+                batch = Tokens(*(x[options.batches[step]] for x in tokens))
+            D, G = _descent(batch, A, H, a, options.attention)
+            W, V = W + rate * D @ V.T, V + rate * W.T @ D if options.train_value else V
+            if options.attention:
                 K, Q = K + rate_KQ * Q @ G.T, Q + rate_KQ * K @ G
-    history = History(*np.array(rows, float).T)
     return TokenTraining(
-        float(history.hinge[-1]),
-        float(history.attention[-1]),
-        F,
-        W,
-        V,
-        K,
-        Q,
-        history._replace(step=history.step.astype(np.int64)),
-        status,
+        train_now.hinge, train_now.attention, train_now.F, W, V, K, Q, History.of(rows), status
     )
 
 
 def _forward(tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool) -> _Pass:
+    """Return the forward pass of all tokens as queries."""
     X = tokens.X
     if attend:
         logits = (X @ A) @ X.transpose(0, 2, 1)
@@ -215,17 +306,17 @@ def _forward(tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend
     z = mixed @ H.T
     gates = np.where(z > 0.0, a, 0.0)
     share = tokens.queried / tokens.queried.sum(axis=1, keepdims=True)
-    return _Pass(np.sum(share * np.sum(gates * z, axis=2), axis=1), P, mixed, z, gates)
+    F = np.sum(share * np.sum(gates * z, axis=2), axis=1)
+    return _Pass(F, P, mixed, z, gates, share)
 
 
 def _descent(
     tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return minus the gradients of the mean hinge loss in H (m, d) and A (d, d)."""
-    F, P, mixed, _, gates = _forward(tokens, A, H, a, attend)
+    F, P, mixed, _, gates, share = _forward(tokens, A, H, a, attend)
     y = tokens.labels
     weight = y * ((y * F) < 1.0) / len(y)
-    share = tokens.queried / tokens.queried.sum(axis=1, keepdims=True)
     back = (weight[:, None] * share)[:, :, None] * gates
     D = back.reshape(-1, len(a)).T @ mixed.reshape(-1, A.shape[0])
     if not attend:
@@ -236,26 +327,25 @@ def _descent(
     return D, G
 
 
-def _means(
+def _observe(
     tokens: Tokens | None, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
-) -> tuple[tuple[float, float, float], np.ndarray, float]:
-    """Return mean hinge loss, attention of queries on relevant tokens, P[yF <= 0]; F; |z| at least.
+) -> Observation:
+    """Return means over all samples, computed in blocks; NaN if ``tokens`` is None.
 
-    The last is the distance of the inputs of neurons at queried tokens from the kink.
+    The distance from a kink is that of the queried tokens.
     """
     if tokens is None:
-        return (np.nan,) * 3, np.empty(0), np.inf
+        return Observation()
     N, L = tokens.pattern.shape
-    F, on_relevant, block = np.empty(N), np.empty(N), max(1, _BLOCK // L**2)
-    nearest = np.inf
-    for first in range(0, N, block):
-        here = slice(first, first + block)
-        part = Tokens(*(x[here] for x in tokens))
-        F[here], P, _, z, _ = _forward(part, A, H, a, attend)
+    F, on_relevant = np.empty(N), np.empty(N)
+    nearest, size = np.inf, max(1, _BLOCK // L**2)
+    for first in range(0, N, size):
+        block = slice(first, first + size)
+        part = Tokens(*(x[block] for x in tokens))
+        F[block], P, _, z, _, share = _forward(part, A, H, a, attend)
         nearest = min(nearest, float(np.abs(z[part.queried]).min()))
-        share = part.queried / part.queried.sum(axis=1, keepdims=True)
         keys = np.sum(P * part.relevant[:, :, None], axis=1)
-        on_relevant[here] = np.sum(share * keys, axis=1)
-    yF, attention = tokens.labels * F, float(on_relevant.mean())
+        on_relevant[block] = np.sum(share * keys, axis=1)
+    yF = tokens.labels * F
     hinge = float(np.maximum(0.0, 1.0 - yF).mean())
-    return (hinge, attention, float(np.mean(yF <= 0.0))), F, nearest
+    return Observation(hinge, float(on_relevant.mean()), float(np.mean(yF <= 0.0)), F, nearest)

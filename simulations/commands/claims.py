@@ -1,6 +1,7 @@
 """`patchdyn claims`: list the claims of the papers."""
 
 import argparse
+import json
 import shutil
 import textwrap
 from itertools import groupby
@@ -27,12 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the claims of each paper, as text or JSON."""
-    from simulations.files.as_json import to_json
     from simulations.reproduction.registry import claim_ids, texts
 
     claims = [texts(claim) for claim in claim_ids()]
     if args.json:
-        print(to_json(claims))
+        print(json.dumps(claims, indent=2, ensure_ascii=False))
         return DONE
     width = min(max(shutil.get_terminal_size().columns, 40), 100)
     for paper, chapter in groupby(claims, key=lambda claim: (claim["paper"], claim["title"])):

@@ -126,7 +126,7 @@ def _folder_and_file(shown: Path | None, theory: Path | None) -> tuple[Path | No
 
 def _read_sweep(folder: Path, system: str | None) -> Sweep:
     """Return the sweep in a folder; raises BadInput if it has no plane or another system."""
-    from simulations.files.store import StoreError
+    from simulations.files import StoreError
     from simulations.maps import read
 
     try:

@@ -157,7 +157,7 @@ def search(conjecture: str, system: str, *, as_json: bool = False, **options: An
     """
     from simulations.display import progress_bar
     from simulations.falsify import falsify
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
 
     with warnings.catch_warnings(), progress_bar("falsify") as bar:
         warnings.simplefilter("ignore")  # of single runs: the report counts their outcomes
@@ -174,7 +174,7 @@ def search(conjecture: str, system: str, *, as_json: bool = False, **options: An
 def _certify(args: argparse.Namespace) -> int:
     from simulations import theories
     from simulations.display import progress_bar
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
 
     for flag in ("where", "budget", "horizon", "range", *given_optimizer(args)):
         if getattr(args, flag) not in (None, []):

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Draw the maps, or print a cell."""
-    from simulations.files.store import StoreError
+    from simulations.files import StoreError
     from simulations.maps import read
 
     if args.theory is not None:
@@ -108,7 +108,7 @@ def _draw(sweep: Sweep, chosen: Map, at: dict[str, Any], out: Path) -> Path:
     from matplotlib.figure import Figure
 
     from simulations.figures import regime_map
-    from simulations.files.store import write_bytes, write_dataset
+    from simulations.files import write_bytes, write_dataset
     from simulations.maps import map_data
 
     data = map_data(sweep, chosen, at)
@@ -127,7 +127,7 @@ def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:
 
     from dynamics import ParameterError
     from simulations import theories
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
     from simulations.sweep.storage import netcdf_name
 
     indices = {name: 0 for name in sweep.axes} | sweep.indices(at)

@@ -87,7 +87,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _prove(args: argparse.Namespace) -> int:
     from simulations.display import progress_bar
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
     from simulations.validated import conclusions, prove, write_certificate
 
     if None not in (args.out, args.plot) and args.out.absolute() == args.plot.absolute():
@@ -121,7 +121,7 @@ def _prove(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     from simulations.display import progress_bar
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
     from simulations.validated import Rejected, TooLarge, check
 
     if given_parameters(args) or any((args.tolerance, args.out, args.plot)):
@@ -229,8 +229,9 @@ def _association(proof: Proof) -> str:
 
 def _draw(path: Path, proof: Proof) -> None:
     """Plot the radius of the tube and gamma - rho against time, as PNG."""
-    from simulations.figures import render, report_figure, tube
-    from simulations.files.store import write_bytes
+    from simulations.figures import render, report_figure
+    from simulations.figures.shared import draw_tube
+    from simulations.files import write_bytes
 
-    figure = report_figure("prove", "", "", tube.draw, proof.to_dataset(), size=(7.0, 5.0))
+    figure = report_figure("prove", "", "", draw_tube, proof.to_dataset(), size=(7.0, 5.0))
     write_bytes(path, render(figure))

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Compare two reports; the exit code is 1 if something changed."""
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
     from simulations.reproduction.compare import compare
 
     if not 0.0 <= args.share < 1.0:
@@ -98,7 +98,7 @@ def _old_records(path: Path, new: StoredReport) -> tuple[dict[str, str], Mapping
 
 
 def _read(path: Path) -> StoredReport:
-    from simulations.files.store import StoreError
+    from simulations.files import StoreError
     from simulations.reproduction.folder import StoredReport
 
     try:

@@ -187,8 +187,7 @@ def run_claims(
         Exit code.
     """
     from simulations.display import choose_display
-    from simulations.files.stamp import stamp
-    from simulations.files.store import StoreError
+    from simulations.files import StoreError, stamp
     from simulations.reproduction.folder import ReportFolder
     from simulations.reproduction.run import reproduce
 

@@ -136,7 +136,7 @@ def solve(
     from dynamics import Interrupted, Status
     from simulations.commands.run_summary import as_text, summarize
     from simulations.display import progress_bar
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
 
     case, code = theory.build(values), None
     label = "gradient flow" if case.solver == "flow" else "gradient descent"
@@ -174,7 +174,7 @@ def _save(
     out: Path | None, plot: Path | None, run: Trajectory, dataset: Callable[[], xarray.Dataset]
 ) -> bool:
     """Write the requested files and print their names; return whether this succeeded."""
-    from simulations.files.store import StoreError, write_bytes, write_dataset
+    from simulations.files import StoreError, write_bytes, write_dataset
 
     try:
         if out is not None:
@@ -196,7 +196,8 @@ def _plot(trajectory: Trajectory) -> bytes:
     import numpy as np
     import xarray
 
-    from simulations.figures import render, report_figure, single_run
+    from simulations.figures import render, report_figure
+    from simulations.figures.shared import draw_run
 
     data = xarray.Dataset(
         {
@@ -205,4 +206,4 @@ def _plot(trajectory: Trajectory) -> bytes:
         },
         coords={"parameter": list(trajectory.order_parameters), "time": np.array(trajectory.time)},
     )
-    return render(report_figure("run", "", "", single_run.draw, data, size=(7.0, 6.0)))
+    return render(report_figure("run", "", "", draw_run, data, size=(7.0, 6.0)))

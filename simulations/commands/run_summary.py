@@ -35,7 +35,7 @@ def summarize(
     """
     from dynamics import Status
     from dynamics.core.provenance import provenance
-    from simulations.files.as_json import plain
+    from simulations.files import plain
 
     any_record = trajectory.time.size > 0
     interrupted = trajectory.status is Status.INTERRUPTED

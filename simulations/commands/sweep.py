@@ -134,10 +134,10 @@ def compute(
     int
         Exit code.
     """
-    from simulations.files.store import StoreError
-    from simulations.sweep.cluster import ClusterError
+    from simulations.files import StoreError
     from simulations.sweep.compute import open_store, sweep
     from simulations.sweep.config import ConfigError, read
+    from simulations.sweep.engines import ClusterError
     from simulations.sweep.storage import MANIFEST, RESULT
 
     if resume and not (out / MANIFEST).is_file():
@@ -170,11 +170,11 @@ def _theory(file: Path | None) -> str | None:
 def _engine(config: Config, workers: int | None, scheduler: str | None) -> Engine:
     """Return the worker processes or the cluster that computes the cells."""
     from simulations import theories
-    from simulations.sweep.engines import Distributed, Local
+    from simulations.sweep.engines import Cluster, Local
 
     theory = theories.load(config.system)
     if scheduler is not None:
-        return Distributed(theory, scheduler)
+        return Cluster(theory, scheduler)
     return Local(theory, workers or available_cores())
 
 

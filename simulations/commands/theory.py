@@ -121,7 +121,7 @@ def execute(args: argparse.Namespace) -> int:
         return _falsify(args)
     if args.report is not None:
         return _report(args)
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
     from simulations.stated.digits import along_flow
     from simulations.stated.findings import described, examine
     from symbolic.theory import load_theory
@@ -195,7 +195,7 @@ def _report(args: argparse.Namespace) -> int:
 
 def _write_example(name: str) -> int:
     """Write an example theory; raises BadInput if the file exists."""
-    from simulations.files.store import write_bytes
+    from simulations.files import write_bytes
     from simulations.stated.skeleton import SKELETON
 
     if not name.isidentifier():

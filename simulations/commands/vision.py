@@ -174,7 +174,7 @@ def _train(
 
 def _save(out: Path, runs: dict[str, Trained]) -> int:
     """Write the trained models and print the name of the file."""
-    from simulations.files.store import StoreError, write_dataset
+    from simulations.files import StoreError, write_dataset
     from simulations.vision.comparison import to_dataset
 
     try:
@@ -193,7 +193,7 @@ def _show(
     measurements: dict[str, Measurements],
 ) -> None:
     """Print the results, as text or JSON."""
-    from simulations.files.as_json import to_json
+    from simulations.files import to_json
 
     task = next(iter(runs.values())).task
     summary = {

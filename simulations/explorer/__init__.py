@@ -1,7 +1,7 @@
 """`patchdyn explore`: an interactive web page on this machine that runs problems of any theory.
 
 ``state`` converts addresses and parameters. ``run_job`` computes a run in a worker process.
-``page`` consists of ``controls``, ``plots``, ``map_figure``, ``sweep_panel`` and ``fragments``.
+``page`` consists of ``controls``, ``plots``, ``sweep_panel`` and ``fragments``.
 ``server`` serves the page to this machine only.
 """
 

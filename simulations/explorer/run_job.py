@@ -58,7 +58,7 @@ class InvariantCheck(NamedTuple):
 
     name: str
     statement: str
-    reference: str
+    source: str
     worst: float
     error: float
     graded: bool
@@ -274,7 +274,7 @@ def check_invariants(run: Trajectory) -> tuple[InvariantCheck, ...]:
             InvariantCheck(
                 name=name,
                 statement=invariant.statement,
-                reference=invariant.place,
+                source=invariant.source,
                 worst=float(invariant.worst(run)),
                 error=float(invariant.noise(run)),
                 graded=invariant.graded,

@@ -40,7 +40,7 @@ _NAMES = {
 }
 #: Contours are drawn only if this fraction of the cells has a value.
 _MOSTLY = 0.6
-#: Colour and hatching of cells without a value, by status.
+#: Colour and hatching of cells without a value, by status, and of other statuses.
 _WITHOUT_VALUE = {
     "none": ("#F2F2F2", ""),
     "invalid": ("#FFFFFF", "xxxx"),
@@ -49,10 +49,8 @@ _WITHOUT_VALUE = {
     "unstable": ("#D9E6C3", "\\\\\\\\"),
 }
 _OTHER = ("#E0D4EC", "++++")
-_OVERLAY_STYLES: tuple[dict[str, Any], ...] = (
-    {"colors": "#C8102E", "linestyles": "dashed"},
-    {"colors": "#111111", "linestyles": "dotted"},
-)
+#: Colour and line style of the theoretical boundaries.
+_BOUNDARIES = (("#C8102E", "dashed"), ("#111111", "dotted"))
 
 
 @styled
@@ -142,13 +140,17 @@ def _power(value: float) -> str:
 
 
 def _norm(values: np.ndarray, scale: str) -> Normalize:
-    """Return the colour scale of the values, widened if they are almost equal."""
+    """Return the colour scale of the values."""
+    limits = colour_limits(values, scale)
+    return LogNorm(*limits) if scale == "log" else Normalize(*limits)
+
+
+def colour_limits(values: np.ndarray, scale: str) -> tuple[float, float]:
+    """Return the ends of the colour scale, ``"log"`` or ``"linear"``, of finite values (n,)."""
     low, high = float(values.min()), float(values.max())
     if scale == "log":
-        if high < 1.05 * low:
-            low, high = low / 2, high * 2
-        return LogNorm(low, high)
-    return Normalize(low, high if high > low else low + 1.0)
+        return (low / 2.0, high * 2.0) if high < 1.05 * low else (low, high)
+    return low, high if high > low else low + 1.0
 
 
 def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -> None:
@@ -188,7 +190,7 @@ def _cells_without_value(
     handles = []
     with matplotlib.rc_context({"hatch.linewidth": 0.6}):
         for status in sorted(set(statuses.ravel()) - {"value"}):
-            face, hatch = _WITHOUT_VALUE.get(status, _OTHER)
+            face, hatch = without_value(status)
             look: dict[str, Any] = {
                 "facecolor": face,
                 "hatch": hatch,
@@ -209,22 +211,34 @@ def _cells_without_value(
 def _overlays(ax: Axes, data: xarray.Dataset, x: str, y: str) -> list[Any]:
     """Draw the theoretical boundaries, and return the entries of the legend."""
     handles = []
-    names = [str(name) for name in data.data_vars if str(name).startswith("overlay ")]
-    for name, look in zip(names, _OVERLAY_STYLES):
-        field = data[name].values
-        crosses = np.isfinite(field).any() and np.nanmin(field) < 0.0 < np.nanmax(field)
-        if not crosses or min(field.shape) < 2:
-            continue
+    for name, (colour, dash) in boundaries(data).items():
         ax.contour(
             data[x].values.astype(float),
             data[y].values.astype(float),
-            field,
+            data[name].values,
             levels=[0.0],
             linewidths=1.8,
             zorder=3,
-            **look,
+            colors=colour,
+            linestyles=dash,
         )
-        text = data[name].attrs["long_name"]
-        line: Any = {"color": look["colors"], "linestyle": look["linestyles"]}
-        handles.append(Line2D([], [], linewidth=1.8, label=text, **line))
+        look: dict[str, Any] = {"linewidth": 1.8, "color": colour, "linestyle": dash}
+        handles.append(Line2D([], [], label=data[name].attrs["long_name"], **look))
     return handles
+
+
+def boundaries(data: xarray.Dataset) -> dict[str, tuple[str, str]]:
+    """Return colour and line style of each overlay whose zero line crosses the plane."""
+    names = [str(name) for name in data.data_vars if str(name).startswith("overlay ")]
+    return {
+        name: look
+        for name, look in zip(names, _BOUNDARIES)
+        for field in [data[name].values]
+        if min(field.shape) > 1 and np.isfinite(field).any()
+        if np.nanmin(field) < 0.0 < np.nanmax(field)
+    }
+
+
+def without_value(status: str) -> tuple[str, str]:
+    """Return colour and hatching of cells with this status, which have no value."""
+    return _WITHOUT_VALUE.get(status, _OTHER)

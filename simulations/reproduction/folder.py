@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamics.core.files import remove_partial
-from simulations.files.store import (
+from simulations.files import (
     ResultFolder,
     StoreError,
     difference,
@@ -137,7 +137,7 @@ class ReportFolder(StoredReport):
     path
         Folder; created if it does not exist.
     stamp
-        Versions, mode and seed of the results (:func:`simulations.files.stamp.stamp`).
+        Versions, mode and seed of the results (:func:`simulations.files.stamp`).
     claims
         Ids of the claims of this run; they are added to those of the folder.
     force

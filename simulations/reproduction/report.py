@@ -13,7 +13,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from simulations.files.store import write_bytes, write_json
+from simulations.files import write_bytes, write_json
 from simulations.reproduction.claim import TEXTS, Claim
 from simulations.reproduction.folder import ReportFolder, csv_name
 from simulations.reproduction.typeset import displayed, first_point, first_sentence, typeset

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from simulations.display import Display
-from simulations.files.as_json import plain
+from simulations.files import plain
 from simulations.reproduction.claim import Claim, Context, Figure, Result, SkipClaim
 from simulations.reproduction.folder import ReportFolder, StoredFigure
 from simulations.reproduction.predicates import Verdict

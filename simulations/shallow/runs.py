@@ -130,7 +130,7 @@ def descend(
     """
     samples = cells(problem) if population is None else population
     data = samples.counts, samples.labels
-    sample_weights = samples.chance if weights is None else weights
+    sample_weights = samples.probability if weights is None else weights
 
     def train(
         current: dict[str, np.ndarray], steps: int
@@ -213,7 +213,7 @@ def train_until(
 
     run, _ = _train_in_segments(train, start, ("W_O", "V", "K", "Q"), hinge, most)
     wrong = np.asarray(population.labels * run.F <= 0.0)
-    return float(population.chance @ wrong), run.hinge
+    return float(population.probability @ wrong), run.hinge
 
 
 def train_tokens_until(

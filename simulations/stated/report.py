@@ -9,7 +9,8 @@ import xarray
 
 from dynamics import Trajectory
 from simulations.case import Case
-from simulations.figures import report_figure, single_run
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.stated.conjectures import conjectures_of
@@ -131,5 +132,5 @@ def _figure(
     return report_figure(
         f"{theory.theory.name}-run", f"{theory.theory.name}: one flow",
         f"Order parameters and population risk against flow time at {at}.",
-        single_run.draw, data, (7.0, 6.0),
+        draw_run, data, (7.0, 6.0),
     )  # fmt: skip

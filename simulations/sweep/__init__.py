@@ -1,5 +1,5 @@
 """Sweeps: one run per cell of a grid or list of problems, stored as labelled data.
 
-`config` parses a configuration, `cells` computes one cell, `engines` and `cluster` distribute the
-cells over processes or machines, `storage` stores finished cells, and `compute` runs a sweep.
+`config` parses a configuration, `cells` computes one cell, `engines` distributes the cells over
+processes or machines, `storage` stores finished cells, and `compute` runs a sweep.
 """

@@ -92,7 +92,7 @@ def sweep_stamp(theory: System | None = None) -> dict[str, str]:
     the digest of the file of a user-defined theory.
     """
     from dynamics.core.provenance import provenance
-    from simulations.files.stamp import code_fingerprint
+    from simulations.files import code_fingerprint
     from simulations.theories import folders
 
     versions = {key: value for key, value in provenance().items() if key != "commit"}

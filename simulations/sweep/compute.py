@@ -7,10 +7,10 @@ from typing import Any
 import xarray
 
 from simulations import theories
+from simulations.display import CellProgress
 from simulations.sweep.cells import measure_cell, sweep_stamp
 from simulations.sweep.config import Config
 from simulations.sweep.engines import Engine
-from simulations.sweep.progress import Progress
 from simulations.sweep.storage import SweepStore, labelled
 
 
@@ -35,7 +35,7 @@ def sweep(config: Config, store: SweepStore, engine: Engine) -> dict[str, int]:
     done = dict(store.finished(warnings.append))
     missing = [block for block in range(config.blocks) if block not in done]
     to_compute = sum(len(config.cells_of(block)) for block in missing)
-    progress = Progress(config.size, config.size - to_compute)
+    progress = CellProgress(config.size, config.size - to_compute)
     try:
         for warning in warnings:
             progress.write(f"patchdyn: warning: {warning}")

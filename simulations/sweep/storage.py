@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulations import theories
-from simulations.files.store import (
+from simulations.files import (
     ResultFolder,
     StoreError,
     difference,

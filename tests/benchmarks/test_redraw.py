@@ -11,7 +11,7 @@ from simulations.explorer.state import View
 from tests.browser import browser as browser
 
 pytest.importorskip("bokeh", reason="the extra explore is not installed")
-from tests.simulations.explorer.served import serving
+from tests.simulations.explorer.conftest import serving
 
 #: Seconds that a redraw may take.
 GOAL = 0.5

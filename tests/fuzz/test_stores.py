@@ -7,7 +7,7 @@ import pytest
 
 from simulations import maps
 from simulations.cli import main
-from simulations.files.store import StoreError
+from simulations.files import StoreError
 from simulations.sweep.compute import open_store
 from simulations.sweep.config import read
 from tests.simulations.fakes import claim, figure, run

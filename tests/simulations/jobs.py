@@ -1,4 +1,4 @@
-"""Jobs of worker processes in the tests: imported there, so that little else is."""
+"""Jobs and cells of worker processes; little is imported, as every worker imports it."""
 
 import os
 import signal
@@ -25,3 +25,18 @@ def work(task: str, channel: Channel):
     if task == "is wrong":
         raise KeyError("unforeseen")
     return os.getpid(), os.environ["OMP_NUM_THREADS"]
+
+
+def dies_once(system, values):
+    """Kill the worker in its first attempt at a cell."""
+    mark = values["folder"] + f"/{values['cell']}"
+    if not os.path.exists(mark):
+        with open(mark, "w"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return {"status": "completed", "message": str(values["cell"])}
+
+
+def dies_always(system, values):
+    if values["cell"] == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"status": "completed", "message": str(values["cell"])}

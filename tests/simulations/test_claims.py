@@ -14,7 +14,7 @@ import xarray
 from matplotlib.figure import Figure as Canvas
 
 from simulations.figures import render
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.positional import reference_runs as runs
 from simulations.positional.claims import gamma_ge_rho, lemma_4_3, reduced_equals_full
 from simulations.reproduction.claim import Claim, Context

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from simulations import maps, theories
 from simulations.cli import build_parser, main
 from simulations.figures import regime_map
-from simulations.files.store import write_record
+from simulations.files import write_record
 from simulations.positional import maps as positional_maps
 from simulations.sweep.cells import empty_row
 from simulations.sweep.config import parse, read

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from simulations.files.store import StoreError
+from simulations.files import StoreError
 from simulations.reproduction.claim import Context
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.predicates import Verdict

@@ -14,8 +14,7 @@ import xarray
 from rich.console import Console
 
 from simulations.display import LiveDisplay, PlainDisplay, choose_display, progress_bar
-from simulations.files.stamp import code_fingerprint, stamp
-from simulations.files.store import StoreError
+from simulations.files import StoreError, code_fingerprint, stamp
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.predicates import Column, Table, Verdict

@@ -9,7 +9,7 @@ import pytest
 from dynamics.core.files import FileError, replacing
 from simulations import maps
 from simulations.cli import main
-from simulations.files.store import StoreError, locked, write_bytes
+from simulations.files import StoreError, locked, write_bytes
 from simulations.reproduction.folder import ReportFolder, StoredReport
 from simulations.reproduction.run import without_folders
 from simulations.sweep.compute import open_store

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 import xarray
 
-from simulations import theories
+from simulations import display, theories
 from simulations.cli import main
-from simulations.files.store import StoreError, read_record, write_record
-from simulations.sweep import cells, cluster, engines
+from simulations.display import CellProgress, duration
+from simulations.files import StoreError, read_record, write_record
+from simulations.sweep import cells, engines
 from simulations.sweep.cells import sweep_stamp
 from simulations.sweep.compute import compute, open_store, sweep
 from simulations.sweep.config import parse
-from simulations.sweep.progress import Progress, duration
 from simulations.sweep.storage import labelled
-from tests.simulations.deaths import dies_always, dies_once
 from tests.simulations.fakes import changed
+from tests.simulations.jobs import dies_always, dies_once
 
 CONFIG = """\
 [fixed]
@@ -391,7 +391,7 @@ class TestCluster:
         self, dask_cluster, tmp_path, config_file, reference, monkeypatch
     ):
         killed = []
-        write = cluster.Cluster.results
+        write = engines.Cluster.results
 
         def results(self, blocks):
             for number, block in enumerate(write(self, blocks)):
@@ -401,7 +401,7 @@ class TestCluster:
                     killed.append(pids[0])
                 yield block
 
-        monkeypatch.setattr(cluster.Cluster, "results", results)
+        monkeypatch.setattr(engines.Cluster, "results", results)
         address = dask_cluster.scheduler_address
         out = tmp_path / "out"
         assert main(["sweep", str(config_file), "--out", str(out), "--scheduler", address]) == 0
@@ -412,7 +412,7 @@ class TestCluster:
         self, dask_cluster, tmp_path, config_file, monkeypatch, capsys
     ):
         monkeypatch.setattr(
-            cluster, "sweep_stamp", lambda theory: {**sweep_stamp(theory), "code": "0123"}
+            engines, "sweep_stamp", lambda theory: {**sweep_stamp(theory), "code": "0123"}
         )
         address = dask_cluster.scheduler_address
         out = str(tmp_path / "out")
@@ -423,7 +423,7 @@ class TestCluster:
         self, dask_cluster, tmp_path, config_file, reference, capsys, monkeypatch
     ):
         """The last test of the cluster, which it ends."""
-        results = cluster.Cluster.results
+        results = engines.Cluster.results
 
         def closing(self, blocks):
             for number, block in enumerate(results(self, blocks)):
@@ -431,7 +431,7 @@ class TestCluster:
                     dask_cluster.close()
                 yield block
 
-        monkeypatch.setattr(cluster.Cluster, "results", closing)
+        monkeypatch.setattr(engines.Cluster, "results", closing)
         address, out = dask_cluster.scheduler_address, tmp_path / "out"
         code = main(["sweep", str(config_file), "--out", str(out), "--scheduler", address])
         assert code == 1
@@ -443,7 +443,7 @@ class TestCluster:
 
 def test_no_scheduler_or_no_dask_is_one_sentence(tmp_path, config_file, monkeypatch, capsys):
     command = ["sweep", str(config_file), "--out", str(tmp_path / "out"), "--scheduler"]
-    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(engines, "_CONNECT_SECONDS", 0.5)
     assert main([*command, "tcp://127.0.0.1:9"]) == 1
     assert "no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -452,11 +452,9 @@ def test_no_scheduler_or_no_dask_is_one_sentence(tmp_path, config_file, monkeypa
 
 
 def test_progress_shows_the_remaining_time(capsys, monkeypatch):
-    from simulations.sweep import progress
-
-    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr(progress, "_FIRST_LINE", 0.0)
-    shown = Progress(4, 1)
+    monkeypatch.setattr(display, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(display, "_FIRST_LINE", 0.0)
+    shown = CellProgress(4, 1)
     shown.add("completed")
     shown.add("diverged")
     shown.close()

@@ -10,7 +10,8 @@ import xarray
 from dynamics import gradient_descent
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.masked import oracle as full
-from simulations.figures import full_model_difference, report_figure
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_model_difference
 from simulations.masked import runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -82,7 +83,7 @@ def _figure(curves: Mapping[str, np.ndarray]) -> Figure:
         "Largest difference between descent on the correlations of one patch and descent on the "
         "full matrix Q with every mask written out, at every step, from Q = 0. Dashed: the "
         "tolerance; dotted: the unit of rounding.",
-        full_model_difference.draw,
+        draw_model_difference,
         xarray.Dataset(
             {"difference": (("problem", "step"), np.stack(list(curves.values())))},
             coords={"problem": list(curves)},

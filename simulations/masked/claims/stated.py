@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from simulations.figures import report_figure
-from simulations.figures import slopes as slopes_figure
+from simulations.figures.shared import draw_slopes
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.stated import evidence
 from simulations.stated.check import AGREES
@@ -31,7 +31,7 @@ def measure(context: Context) -> Measurement:
         "Slope of the reconstruction loss in every entry of the rows of positions (dots) at a "
         "random state of the manifold, one panel per problem, and the slopes that are derived from "
         "the theory file for all sizes (bars).",
-        slopes_figure.draw,
+        draw_slopes,
         evidence.slopes(result),
         (7.4, 4.4),
     )

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamics import Problem
-from simulations.figures import report_figure, tube
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_tube
 from simulations.positional import proved_runs
 from simulations.positional import reference_runs as runs
 from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
@@ -31,7 +32,7 @@ def measure(context: Context) -> Measurement:
         f"Flow at {runs.describe(shown.problem)}. (a) Proved bounds of the distance of alpha, "
         "gamma and rho from the polynomials in the middle of the tube. (b) Proved bounds of gamma "
         "- rho: below zero where the claim gamma >= rho is refuted.",
-        tube.draw,
+        draw_tube,
         shown.to_dataset(),
         (7.0, 4.6),
     )

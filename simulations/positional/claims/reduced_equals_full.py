@@ -8,7 +8,8 @@ import numpy as np
 import xarray
 
 from dynamics import Problem, gradient_descent
-from simulations.figures import full_model_difference, report_figure
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_model_difference
 from simulations.positional import reference_runs as runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -85,7 +86,7 @@ def _figure(differences: Mapping[str, np.ndarray]) -> Figure:
         "Largest difference in (alpha, gamma, rho) between descent on three scalars and descent on "
         "the D x D matrix and v, at every step, from the same start. Dashed: the tolerance; "
         "dotted: the unit of rounding.",
-        full_model_difference.draw,
+        draw_model_difference,
         _data(differences),
         (7.0, 3.4),
     )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from simulations.figures import report_figure
-from simulations.figures import slopes as slopes_figure
+from simulations.figures.shared import draw_slopes
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.stated import evidence
 from simulations.stated.check import AGREES
@@ -28,7 +28,7 @@ def measure(context: Context) -> Measurement:
         "Slope of the population risk in every trained entry of the full model (dots) at a random "
         "state of the manifold, one panel per problem, and the slopes derived from the theory in "
         "the file for all sizes (bars).",
-        slopes_figure.draw,
+        draw_slopes,
         evidence.slopes(results),
         (7.4, 3.0),
     )

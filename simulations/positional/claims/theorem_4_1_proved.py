@@ -7,7 +7,8 @@ from typing import Any
 
 from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
-from simulations.figures import report_figure, tube
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_tube
 from simulations.positional import proved_runs
 from simulations.positional import reference_runs as runs
 from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
@@ -89,7 +90,7 @@ def _figure(proof: Proof) -> Figure:
         f"Flow at {runs.describe(proof.problem)}. (a) Proved bounds of the distance of alpha, "
         "gamma and rho from the polynomials in the middle of the tube, part by part. (b) Proved "
         "bounds of gamma - rho.",
-        tube.draw,
+        draw_tube,
         proof.to_dataset(),
         (7.0, 4.6),
     )

@@ -40,7 +40,7 @@ from dynamics.core.tube.clocks import Clock, Descent, Flow
 from dynamics.core.tube.tube import Tube, enclose
 from dynamics.positional.validated.outcomes import box_around, floor, outcomes
 from dynamics.positional.validated.system import ReducedSystem, TruncatedField
-from simulations.files.stamp import code_fingerprint
+from simulations.files import code_fingerprint
 from simulations.positional.validated.checkpoint import ProofCheckpoint
 
 if TYPE_CHECKING:

@@ -190,9 +190,10 @@ def count_error(
     chosen = problem(attend)
     population = cells_of(chosen)
     start = erring_start(chosen, np.random.default_rng(_key(root, 6, seed)), **knob)
-    weights = population.chance
+    weights = population.probability
     if N is not None:
-        weights = np.random.default_rng(_key(root, 7, N, seed)).multinomial(N, population.chance)
+        rng = np.random.default_rng(_key(root, 7, N, seed))
+        weights = rng.multinomial(N, population.probability)
     return train_until(chosen, start, ETA, level, weights, population)[0]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import xarray
 
 from dynamics.shallow import ShallowProblem, oracle, sample, train_on_counts
-from dynamics.shallow.gram import conserved, gram
+from dynamics.shallow.trajectory import CONSERVED, conserved, gram
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -43,7 +43,7 @@ def measure(context: Context) -> Measurement:
     drift = np.array([conserved_drift(eta, context.seed) for eta in ETAS])
     quantities = [
         {"quantity": name, "drift": last, "drift_ratio": before / last}
-        for name, before, last in zip(QUANTITIES, drift[-2], drift[-1])
+        for name, before, last in zip(CONSERVED, drift[-2], drift[-1])
     ]
     return Measurement(
         {"draws": DIFFERENCES.frame(rows), "conserved quantities": DRIFT.frame(quantities)},
@@ -56,15 +56,6 @@ def measure(context: Context) -> Measurement:
         },
         (_figure(draws, [curve for curve, _ in compared], drift),),
     )
-
-
-#: Conserved quantities of the flow, with the names of `dynamics.shallow.trajectory.CONSERVED`.
-QUANTITIES = (
-    "tr S_K - tr S_Q",
-    "|S_K|^2 + |S_Q|^2 - 2 |A|^2",
-    "tr S_O - tr S_V",
-    "|S_O|^2 + |S_V|^2 - 2 |H|^2",
-)
 
 
 def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
@@ -200,7 +191,7 @@ def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Figure:
             "draw": names,
             "step": np.arange(0, STEPS + 1, EVERY),
             "eta": list(ETAS),
-            "quantity": list(QUANTITIES),
+            "quantity": list(CONSERVED),
         },
         attrs={"tolerance": TOLERANCE},
     )

@@ -139,7 +139,7 @@ def half_succeed(
         N, seed = size_and_seed
         rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(N, seed)))
         start = random_start(problem, rng)
-        weights = rng.multinomial(N, population.chance)
+        weights = rng.multinomial(N, population.probability)
         return train_until(problem, start, ETA, level, weights, population)[0] == 0.0
 
     return half_of_sets(suffices, seeds, root)

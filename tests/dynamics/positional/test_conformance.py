@@ -255,7 +255,7 @@ def test_invariants_have_names_and_hold(system):
     assert len(names) == len(set(names)) > 0
     assert loss_non_increasing.name in names
     assert run.violations() == dict.fromkeys(names, 0.0)
-    assert all(invariant.statement and invariant.place for invariant in run.invariants)
+    assert all(invariant.statement and invariant.source for invariant in run.invariants)
 
 
 def test_state_of_wrong_shape_raises(system):

@@ -1,4 +1,4 @@
-"""Starts and data that several tests use."""
+"""Initial weights and data that several tests use."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ COUNTS = np.array([(4, 1, 3, 2, 0), (4, 1, 0, 2, 3), (4, 1, 2, 1, 2),
 LABELS = np.array([1, 1, 1, -1, -1, -1])
 
 
-def check_start(m=8, M=5):
-    """The start of check C1."""
+def reference_start(m=8, M=5):
+    """Return the initial weights of the check values in `test_training`."""
     r, p, i = np.arange(m)[:, None], np.arange(M)[:, None], np.arange(M)
     return dict(
         a=(-1.0) ** np.arange(m) / np.sqrt(m),
@@ -22,15 +22,16 @@ def check_start(m=8, M=5):
 
 
 def random_start(rng, M, d, m):
-    """Full matrices on tokens of dimension d, orthonormal patterns (d, M)."""
+    """Return random weights for tokens of dimension d, and orthonormal patterns (d, M)."""
     patterns = np.linalg.qr(rng.normal(size=(d, M)))[0]
-    near = lambda: np.eye(d) + 0.2 * rng.normal(size=(d, d)) / np.sqrt(d)  # noqa: E731
     a = np.where(np.arange(m) % 2, -1.0, 1.0) / np.sqrt(m)
-    return FullWeights(rng.normal(size=(m, d)) / np.sqrt(m), near(), near(), near(), a), patterns
+    W_O = rng.normal(size=(m, d)) / np.sqrt(m)
+    W_V, W_K, W_Q = np.eye(d) + 0.2 * rng.normal(size=(3, d, d)) / np.sqrt(d)
+    return FullWeights(W_O, W_V, W_K, W_Q, a), patterns
 
 
 def reduced(weights, patterns):
-    """The same start in the pattern basis."""
+    """Return the same weights in the pattern basis."""
     return dict(
         W_O=weights.W_O,
         V=weights.W_V @ patterns,
@@ -41,5 +42,5 @@ def reduced(weights, patterns):
 
 
 def tokens(patterns, counts):
-    """The tokens (d, L) of a vector of counts."""
+    """Return the tokens (d, L) of a vector of counts (M,)."""
     return np.repeat(patterns, counts, axis=1)

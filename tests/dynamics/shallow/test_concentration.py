@@ -1,4 +1,4 @@
-"""The two-equation theory: its check values, the equations themselves, limits."""
+"""The two-equation model: reference values, integration of the equations, limits."""
 
 import math
 
@@ -16,20 +16,21 @@ from dynamics.shallow.concentration import (
 )
 from tests.closeness import close, within
 
-CHECK = {(0.1, 10): 0.8066068965, (0.1, 30): 0.9275351784, (0.4, 2): 0.6576247508}
+#: Mapping from (alpha, rho) to the final attention.
+REFERENCE = {(0.1, 10): 0.8066068965, (0.1, 30): 0.9275351784, (0.4, 2): 0.6576247508}
 
 
-@pytest.mark.parametrize("case", CHECK)
-def test_check_values(case):
-    within(final_attention(*case), CHECK[case], 6e-11)
+@pytest.mark.parametrize("case", REFERENCE)
+def test_reference_values(case):
+    within(final_attention(*case), REFERENCE[case], 6e-11)
 
 
-def test_check_value_cut_after_seven_digits():
+def test_reference_value_truncated_after_seven_digits():
     within(final_attention(0.05, 100) - 0.5e-7, 0.9784999, 0.5e-7)
 
 
 @pytest.mark.parametrize(("alpha", "rho"), [(0.1, 10), (0.4, 2), (0.01, 300), (0.3, 0.0)])
-def test_the_equations_run_into_the_stop(alpha, rho):
+def test_solutions_of_the_equations_reach_the_final_state(alpha, rho):
     """Integrate h and l until p h = 1."""
     c_h = 0.7
 
@@ -50,11 +51,11 @@ def test_the_equations_run_into_the_stop(alpha, rho):
     close(run.t[-1], stopping_time(alpha, rho, c_h), 1e-7)
     close(run.y[0, -1], final_gap(alpha, rho), 1e-7)
     close(attention(run.y[1, -1]), final_attention(alpha, rho), 1e-7)
-    seen = np.array([attention(logit) for logit in run.y[1]])
-    within(attention_along(run.y[0], alpha, rho), seen, 1e-7)
+    expected = np.array([attention(logit) for logit in run.y[1]])
+    within(attention_along(run.y[0], alpha, rho), expected, 1e-7)
 
 
-def test_the_first_integral():
+def test_first_integral():
     for alpha, rho in [(0.001, 1e4), (0.2, 5.0), (0.9, 0.1)]:
         g = lambda p: math.log(p / (1.0 - p)) + 1.0 / (1.0 - p)  # noqa: E731
         p = final_attention(alpha, rho)
@@ -69,7 +70,7 @@ def test_limits():
 
 
 @pytest.mark.parametrize("rho", [1.0, 10.0, 100.0])
-def test_the_time_is_of_first_order(rho):
+def test_time_for_small_alpha(rho):
     times = (stopping_time, stopping_time_for_small_alpha)
     pairs = [[time(alpha, rho, 3.0) for time in times] for alpha in (1e-2, 1e-3, 1e-4, 1e-6)]
     ratios = np.divide(*np.transpose(pairs))
@@ -78,7 +79,7 @@ def test_the_time_is_of_first_order(rho):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         ((0.0, 1.0), "alpha = 0"),
         ((1.0, 1.0), "alpha = 1"),
@@ -87,8 +88,8 @@ def test_the_time_is_of_first_order(rho):
         ((0.1, "x"), "rho = 'x'"),
     ],
 )
-def test_bad_input(arguments, sentence):
-    with pytest.raises(ParameterError, match=sentence):
+def test_invalid_arguments(arguments, message):
+    with pytest.raises(ParameterError, match=message):
         final_attention(*arguments)
     with pytest.raises(ParameterError, match="c_h = -1"):
         stopping_time(0.1, 1.0, -1)

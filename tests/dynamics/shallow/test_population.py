@@ -1,4 +1,6 @@
-"""Population descent in few numbers: the full matrices, the Gram form, what is conserved."""
+"""Population descent in order parameters, compared with full matrices and the Gram form."""
+
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,12 +10,12 @@ from dynamics.shallow import (
     ShallowPopulation,
     ShallowProblem,
     cells,
-    gram,
     oracle,
     sample,
     train_on_counts,
 )
 from dynamics.shallow.data import cell_number, representatives
+from dynamics.shallow.trajectory import gram, gram_step
 from tests.closeness import close, within
 from tests.dynamics.shallow.cases import tokens
 
@@ -31,27 +33,28 @@ PROBLEMS = {
 
 
 def full_weights(population, state):
+    """Return the weights of all neurons, as arguments of `train_on_counts`."""
     _, V, K, Q = population.problem.matrices(state)
     W, a = population.problem.all_neurons(state)
     return dict(W_O=W, V=V, K=K, Q=Q, a=a)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_few_numbers_follow_the_population_descent_on_matrices(name):
+def test_descent_equals_training_on_all_cells(name):
     problem = PROBLEMS[name]
-    population, every = ShallowPopulation(problem), cells(problem)
+    population, samples = ShallowPopulation(problem), cells(problem)
     rate, steps = 0.3, 40
     run = gradient_descent(population, learning_rate=rate, steps=steps)
     rate_KQ = rate * problem.attention_rate * (problem.attention == "trained")
     end = train_on_counts(
-        every.counts,
-        every.labels,
+        samples.counts,
+        samples.labels,
         **full_weights(population, problem.initial_state),
         steps=steps,
         learning_rate=rate,
         learning_rate_KQ=rate_KQ,
-        weights=every.chance,
-        queried=every.queried,
+        weights=samples.probability,
+        queried=samples.queried,
         attention=problem.attention != "none",
         train_value=problem.train_value,
     )
@@ -64,32 +67,32 @@ def test_few_numbers_follow_the_population_descent_on_matrices(name):
     assert value.loss < population.evaluate(problem.initial_state).loss
 
 
-def test_one_step_is_that_of_the_full_network_on_tokens():
-    """The expectation over every sequence of tokens, by the oracle alone."""
+def test_step_equals_the_mean_step_of_the_oracle():
+    """The expectation is the sum of gradients of the oracle over all cells."""
     problem = SMALL.replace(L=5, alpha_relevant=0.4, alpha_confusion=0.2, overlap=0.5)
-    population, every = ShallowPopulation(problem), cells(problem)
+    population, samples = ShallowPopulation(problem), cells(problem)
     start = full_weights(population, problem.initial_state)
     weights = oracle.FullWeights(start["W_O"], start["V"], start["K"], start["Q"], start["a"])
     names = {"W_O": "W_O", "W_V": "V", "W_K": "K", "W_Q": "Q"}
     total = {name: np.zeros_like(getattr(weights, name)) for name in names}
-    for counts, y, chance in zip(every.counts, every.labels, every.chance):
+    for counts, y, probability in zip(samples.counts, samples.labels, samples.probability):
         F, gradient, _ = oracle.forward(weights, tokens(np.eye(4), counts), range(5))
         assert y * F < 1.0
         for name in names:
-            total[name] += chance * y * getattr(gradient, name)
+            total[name] += probability * y * getattr(gradient, name)
     rate = 0.1
     after = full_weights(
         population,
         problem.initial_state - rate * population.gradient(problem.initial_state),
     )
-    for name, ours in names.items():
+    for name, reduced_name in names.items():
         factor = rate * (problem.attention_rate if name in ("W_K", "W_Q") else 1.0)
-        within(after[ours], getattr(weights, name) + factor * total[name], 1e-15)
+        within(after[reduced_name], getattr(weights, name) + factor * total[name], 1e-15)
 
 
 class TestGramForm:
     @pytest.mark.parametrize("name", ["plain", "two blocks"])
-    def test_it_follows_the_few_numbers(self, name):
+    def test_steps_equal_descent_of_the_order_parameters(self, name):
         problem = PROBLEMS[name]
         population, layout = ShallowPopulation(problem), problem.layout
         state, rate, M = problem.initial_state, 0.3, problem.M
@@ -99,35 +102,35 @@ class TestGramForm:
             zero = np.zeros((problem.layout.K.shape[0], M))
             mean_D, mean_G, _, _ = layout.unpack(layout.pack(D, G, zero, zero))
             mean_D = np.repeat(mean_D, problem.neurons // (2 * M), axis=0)
-            keys = gram.step(keys, mean_G, rate * problem.attention_rate)
-            values = gram.step(values, mean_D, rate)
+            keys = gram_step(keys, mean_G, rate * problem.attention_rate)
+            values = gram_step(values, mean_D, rate)
             state = state - rate * population.gradient(state)
-        for ours, gamma in zip((keys, values), self.grams(population, state)):
-            within(ours, gamma, 60 * 5e-15 * np.abs(gamma).max())
+        for matrix, gamma in zip((keys, values), self.grams(population, state)):
+            within(matrix, gamma, 60 * 5e-15 * np.abs(gamma).max())
 
     @staticmethod
     def grams(population, state):
         _, V, K, Q = population.problem.matrices(state)
         W, _ = population.problem.all_neurons(state)
-        return gram.gram(K, Q), gram.gram(W.T, V)
+        return gram(K, Q), gram(W.T, V)
 
-    def test_it_is_independent_of_the_widths(self):
-        """Random steps on matrices of any widths; rates are equal within the pair."""
+    def test_steps_do_not_depend_on_the_width(self):
+        """Both factors of the pair have the same learning rate."""
         rng = np.random.default_rng(0)
         K, Q = rng.normal(size=(7, 4)), rng.normal(size=(7, 3))
-        gamma = gram.gram(K, Q)
+        gamma = gram(K, Q)
         for _ in range(200):
             G = rng.normal(size=(4, 3))
             K, Q = K + 0.01 * Q @ G.T, Q + 0.01 * K @ G
-            gamma = gram.step(gamma, G, 0.01)
-        within(gamma, gram.gram(K, Q), 200 * 5e-15 * np.abs(gamma).max())
+            gamma = gram_step(gamma, G, 0.01)
+        within(gamma, gram(K, Q), 200 * 5e-15 * np.abs(gamma).max())
 
 
 class TestConserved:
-    def test_drift_halves_with_the_rate(self):
+    def test_drift_is_of_first_order_in_the_rate(self):
         population, start = ShallowPopulation(SMALL), SMALL.initial_state
         names = population.order_parameters
-        start[names.index("K_11")] += 0.2  # K = Q is a special start: some drifts are smaller
+        start[names.index("K_11")] += 0.2  # for K = Q some drifts are of higher order
         start[names.index("Q_1k")] += 0.1
         drifts = []
         for rate, steps in ((0.0125, 640), (0.00625, 1280)):
@@ -139,7 +142,7 @@ class TestConserved:
         assert np.abs(drifts[0]).min() > 1e-7
         within(drifts[0] / drifts[1], np.full(4, 2.0), 0.1)
 
-    def test_the_flow_keeps_them(self):
+    def test_flow_conserves_them(self):
         run = gradient_flow(ShallowPopulation(SMALL), horizon=0.5)
         assert run.status is Status.COMPLETED
         conserved = run.conserved()
@@ -157,14 +160,14 @@ def test_descent_tends_to_the_flow():
     within(np.array(errors[:-1]) / np.array(errors[1:]), [2.0, 2.0], 0.1)
 
 
-def test_the_jacobian_is_that_of_the_gradient():
+def test_jacobian_equals_difference_quotients_of_the_gradient():
     population, state = ShallowPopulation(SMALL), SMALL.initial_state
-    move = np.random.default_rng(0).normal(size=state.size)
-    ends = [population.gradient(state + sign * 1e-5 * move) for sign in (1.0, -1.0)]
-    within(population.jacobian(state) @ move, (ends[0] - ends[1]) / 2e-5, 1e-7)
+    direction = np.random.default_rng(0).normal(size=state.size)
+    upper, lower = (population.gradient(state + sign * 1e-5 * direction) for sign in (1.0, -1.0))
+    within(population.jacobian(state) @ direction, (upper - lower) / 2e-5, 1e-7)
 
 
-def test_the_run_learns_and_says_so():
+def test_run_learns_with_consistent_observables():
     run = gradient_descent(ShallowPopulation(SMALL), learning_rate=0.2, steps=600)
     assert run.test_error[-1] == 0.0
     assert run.loss[-1] < 0.05
@@ -176,42 +179,44 @@ def test_the_run_learns_and_says_so():
 
 class TestCells:
     @pytest.mark.parametrize("name", PROBLEMS)
-    def test_chances_sum_to_one(self, name):
+    def test_probabilities_sum_to_one(self, name):
         problem = PROBLEMS[name]
-        for found in (cells(problem), representatives(problem)):
-            within(found.chance.sum(), 1.0, 1e-14)
-            assert np.all(found.counts.sum(axis=1) == problem.L)
-            assert np.all(found.queried <= found.counts)
+        every, unordered = cells(problem), representatives(problem)
+        for samples in (every, unordered):
+            within(samples.probability.sum(), 1.0, 1e-14)
+            assert np.all(samples.counts.sum(axis=1) == problem.L)
+            assert np.all(samples.queried <= samples.counts)
         if problem.queried is None:
-            assert len(found.counts) == cell_number(problem)
-            assert len(cells(problem).counts) == 2 * cell_number(problem, ordered=True)
+            assert len(unordered.counts) == cell_number(problem)
+            assert len(every.counts) == 2 * cell_number(problem, ordered=True)
         else:
-            assert len(found.counts) <= cell_number(problem)
+            assert len(unordered.counts) <= cell_number(problem)
 
     @pytest.mark.parametrize("name", ["plain", "single background", "queried"])
-    def test_samples_have_these_chances(self, name):
+    def test_random_samples_have_these_probabilities(self, name):
+        """A chi-squared test at five standard deviations."""
         problem, N = PROBLEMS[name], 20_000
-        drawn, every = sample(problem, N, np.random.default_rng(3)), cells(problem)
-        key = lambda *row: tuple(np.concatenate([np.atleast_1d(x) for x in row]).astype(int))  # noqa: E731
-        found: dict = {}
-        for row in zip(*drawn):
-            found[key(*row)] = found.get(key(*row), 0) + 1
-        chances = {key(c, y, s): p for c, y, s, p in zip(*every)}
-        assert set(found) <= set(chances)
-        expected = N * np.array(list(chances.values()))
-        seen = np.array([found.get(cell, 0) for cell in chances])
-        square, cells_number = np.sum((seen - expected) ** 2 / expected), len(expected)
-        assert square < cells_number + 5.0 * np.sqrt(2.0 * cells_number)
 
-    def test_too_many_are_counted_not_made(self):
+        def key(counts, label, queried):
+            return *counts.astype(int), int(label), *queried.astype(int)
+
+        numbers = Counter(key(*row) for row in zip(*sample(problem, N, np.random.default_rng(3))))
+        probabilities = {key(*row): probability for *row, probability in zip(*cells(problem))}
+        assert set(numbers) <= set(probabilities)
+        expected = N * np.array(list(probabilities.values()))
+        observed = np.array([numbers[cell] for cell in probabilities])
+        square, size = np.sum((observed - expected) ** 2 / expected), len(expected)
+        assert square < size + 5.0 * np.sqrt(2.0 * size)
+
+    def test_too_many_cells_are_rejected_without_enumeration(self):
         problem = ShallowProblem(M=60, L=1000, alpha_relevant=0.2, alpha_confusion=0.0, neurons=120)
         with pytest.raises(ParameterError, match="L = 1000 is not allowed"):
             ShallowPopulation(problem)
 
 
-class TestBadInput:
+class TestInvalidArguments:
     @pytest.mark.parametrize(
-        ("changes", "sentence"),
+        ("changes", "message"),
         [
             (dict(alpha_relevant=0.9, alpha_confusion=0.2), "at most 1"),
             (dict(alpha_relevant=0.2, alpha_confusion=0.2), "greater than alpha_confusion"),
@@ -233,13 +238,13 @@ class TestBadInput:
             (dict(output_scale=float("nan")), "finite"),
         ],
     )
-    def test_one_sentence(self, changes, sentence):
-        with pytest.raises(ParameterError) as caught:
+    def test_message_has_one_line(self, changes, message):
+        with pytest.raises(ParameterError) as error:
             ShallowProblem(**changes)
-        assert sentence in str(caught.value)
-        assert "\n" not in str(caught.value)
+        assert message in str(error.value)
+        assert "\n" not in str(error.value)
 
-    def test_a_tie_at_the_start_is_refused(self):
+    def test_initial_state_at_a_kink_is_rejected(self):
         population = ShallowPopulation(SMALL)
         start = SMALL.initial_state
         names = population.order_parameters
@@ -250,12 +255,14 @@ class TestBadInput:
         with pytest.raises(ParameterError, match="28 numbers"):
             gradient_descent(population, learning_rate=0.1, steps=1, initial=start[:5])
 
-    def test_sizes(self):
+    def test_number_of_order_parameters(self):
         assert len(ShallowProblem().order_parameters) == 28
         assert len(ShallowProblem(overlap=0.5).order_parameters) == 40
+
+    def test_plateau(self):
         close(ShallowProblem(alpha_relevant=0.5, alpha_confusion=0.05).plateau, 0.5 / 0.55, 1e-15)
 
-    def test_overlap_is_that_of_the_start(self):
+    def test_initial_overlap(self):
         problem = SMALL.replace(overlap=0.4)
         _, _, K, Q = problem.matrices(problem.initial_state)
         within(K.T @ Q, 0.4 * 0.7 * np.eye(4), 1e-15)
@@ -263,8 +270,8 @@ class TestBadInput:
         within(Q.T @ Q, 0.7 * np.eye(4), 1e-15)
 
 
-def test_attention_that_overflows_is_no_finite_loss():
-    """A ReLU replaces nan by 0, so that the loss and the gradient alone look finite."""
+def test_overflow_of_the_logits_raises():
+    """A ReLU replaces nan by 0, so that loss and gradient are finite nevertheless."""
     population = ShallowPopulation(SMALL)
     state = np.array(population.problem.initial_state)
     names = list(population.order_parameters)

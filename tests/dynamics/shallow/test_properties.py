@@ -1,4 +1,4 @@
-"""Properties that every problem of the shallow transformer has, checked on drawn ones."""
+"""Properties of all problems of the shallow transformer, tested with Hypothesis."""
 
 import numpy as np
 from hypothesis import assume, given, settings
@@ -13,15 +13,15 @@ from tests.closeness import within
 seeds = st.integers(0, 2**32 - 1)
 
 
-def drawn(problem, seed):
-    """Six samples and weights that respect no symmetry."""
+def samples_and_start(problem, seed):
+    """Return six samples, and random weights without symmetry."""
     rng = np.random.default_rng(seed)
     data = sample(problem, 6, rng)
     return data, random_start(problem, rng, sigma=0.3, delta=0.5)
 
 
-def moved(start, order, sign=1.0):
-    """The same weights with the patterns in another order."""
+def reordered(start, order, sign=1.0):
+    """Return the weights with the patterns in another order and a times a sign."""
     return {name: start[name][:, order] for name in ("V", "K", "Q")} | {
         "W_O": start["W_O"],
         "a": sign * start["a"],
@@ -45,15 +45,15 @@ def trained(problem, data, start, steps, attend=True):
 @settings(max_examples=20)
 @given(shallow_problems(), seeds, st.booleans())
 def test_attention_sums_to_one_over_the_patterns(problem, seed, attend):
-    """With each pattern in turn in the place of the relevant one."""
-    data, start = drawn(problem, seed)
+    """Each pattern in turn is exchanged with the relevant one."""
+    data, start = samples_and_start(problem, seed)
     total = 0.0
     for i in range(problem.M):
         order = [i, *(k for k in range(problem.M) if k != i)]
-        here = data._replace(
+        image = data._replace(
             counts=data.counts[:, order], queried=data.queried[:, order], labels=np.ones(6)
         )
-        share = trained(problem, here, moved(start, order), 0, attend).attention
+        share = trained(problem, image, reordered(start, order), 0, attend).attention
         assert 0.0 <= share <= 1.0 + 1e-14
         total += share
     within(total, 1.0, 1e-13)
@@ -61,17 +61,19 @@ def test_attention_sums_to_one_over_the_patterns(problem, seed, attend):
 
 @settings(max_examples=20)
 @given(shallow_problems(), seeds, st.data())
-def test_descent_commutes_with_permutations_and_the_swap(problem, seed, data):
+def test_descent_commutes_with_permutations_and_exchange(problem, seed, data):
     """Irrelevant patterns permuted; discriminative ones exchanged with y -> -y, a -> -a."""
     order = list(data.draw(st.permutations(range(2, problem.M))))
-    swap = data.draw(st.booleans())
-    order, sign = ([1, 0, *order], -1.0) if swap else ([0, 1, *order], 1.0)
-    seen, start = drawn(problem, seed)
-    end = trained(problem, seen, start, 5)
-    here = seen._replace(
-        counts=seen.counts[:, order], queried=seen.queried[:, order], labels=sign * seen.labels
+    exchange = data.draw(st.booleans())
+    order, sign = ([1, 0, *order], -1.0) if exchange else ([0, 1, *order], 1.0)
+    samples, start = samples_and_start(problem, seed)
+    end = trained(problem, samples, start, 5)
+    image = samples._replace(
+        counts=samples.counts[:, order],
+        queried=samples.queried[:, order],
+        labels=sign * samples.labels,
     )
-    other = trained(problem, here, moved(start, order, sign), 5)
+    other = trained(problem, image, reordered(start, order, sign), 5)
     within(other.F, sign * end.F, 1e-11)
     within(other.A, end.A[np.ix_(order, order)], 1e-11)
     within(other.H, end.H[:, order], 1e-11)
@@ -79,28 +81,26 @@ def test_descent_commutes_with_permutations_and_the_swap(problem, seed, data):
 
 @settings(max_examples=20)
 @given(shallow_problems())
-def test_the_population_is_symmetric(problem):
-    """Its cells, permuted or swapped, are the same cells with the same chances."""
-    every = cells(problem)
-    table = {}
-    for row in zip(
-        every.counts.tolist(), every.queried.tolist(), every.labels.tolist(), every.chance.tolist()
-    ):
-        counts, queried, label, chance = row
-        table[(*counts, *queried, label)] = chance
-    swap = [1, 0, *range(2, problem.M)]
-    turn = [0, 1, *range(3, problem.M), 2]
-    for order, sign in ((swap, -1.0), (turn, 1.0)):
-        for key, chance in table.items():
+def test_cells_are_symmetric(problem):
+    """Images under exchange and permutation are cells with the same probability."""
+    columns = (column.tolist() for column in cells(problem))
+    table = {
+        (*counts, *queried, label): probability
+        for counts, label, queried, probability in zip(*columns)
+    }
+    exchange = [1, 0, *range(2, problem.M)]
+    rotation = [0, 1, *range(3, problem.M), 2]
+    for order, sign in ((exchange, -1.0), (rotation, 1.0)):
+        for key, probability in table.items():
             counts, queried = key[: problem.M], key[problem.M : -1]
             image = (*(counts[k] for k in order), *(queried[k] for k in order), sign * key[-1])
-            within(table[image], chance, 1e-15)
+            within(table[image], probability, 1e-15)
 
 
 @settings(max_examples=15)
 @given(shallow_problems(attention="trained", train_value=True), seeds)
-def test_the_drift_of_what_is_conserved_halves_with_the_rate(problem, seed):
-    """From starts off the symmetric K = Q, at a fixed time, if no neuron passes its kink before."""
+def test_drift_of_conserved_quantities_is_of_first_order_in_the_rate(problem, seed):
+    """From states with K != Q, to a given time, if no neuron passes its kink before."""
     population = ShallowPopulation(problem)
     start = problem.initial_state
     start = start + 0.05 * np.random.default_rng(seed).uniform(0.0, 1.0, start.size)

@@ -1,4 +1,4 @@
-"""SGD on noisy tokens: the full matrices, the counts without noise, sparsification."""
+"""SGD on noisy tokens, compared with the oracle and with SGD on counts; sparsification."""
 
 import numpy as np
 import pytest
@@ -12,25 +12,22 @@ from tests.dynamics.shallow.cases import random_start, reduced
 PROBLEM = ShallowProblem(M=4, L=10, alpha_relevant=0.4, alpha_confusion=0.1, neurons=16)
 
 
-def drawn(noise, N=8, problem=PROBLEM, d=6):
+def start_and_tokens(noise, N=8, problem=PROBLEM, d=6):
+    """Return random weights, patterns (d, M) and N samples."""
     rng = np.random.default_rng(0)
     weights, patterns = random_start(rng, problem.M, d, problem.neurons)
     return weights, patterns, draw_tokens(problem, N, rng, patterns=patterns, noise=noise)
 
 
-def start(weights):
-    return dict(vars(weights))
-
-
 @pytest.mark.parametrize("attention", [True, False])
 @pytest.mark.parametrize("queried", [None, 4])
-def test_it_is_the_oracle(attention, queried):
-    weights, _, tokens = drawn(0.5, problem=PROBLEM.replace(queried=queried))
+def test_steps_equal_the_oracle(attention, queried):
+    weights, _, tokens = start_and_tokens(0.5, problem=PROBLEM.replace(queried=queried))
     batches = np.random.default_rng(1).integers(0, 8, (60, 3))
     rates = 0.3, 0.6
     end = train_on_tokens(
         tokens,
-        **start(weights),
+        **vars(weights),
         steps=60,
         learning_rate=rates[0],
         learning_rate_KQ=rates[1],
@@ -38,58 +35,58 @@ def test_it_is_the_oracle(attention, queried):
         attention=attention,
     )
     data = [(X.T, y, np.flatnonzero(S)) for X, y, S in zip(tokens.X, tokens.labels, tokens.queried)]
-    first = weights
+    start = weights
     for batch in batches:
         weights = oracle.step(weights, [data[n] for n in batch], rates, attention=attention)
     for name in ("W_O", "W_V", "W_K", "W_Q"):
         within(getattr(end, name), getattr(weights, name), 1e-12)
-    assert np.abs(weights.W_O - first.W_O).max() > 0.1
+    assert np.abs(weights.W_O - start.W_O).max() > 0.1
     F = [oracle.forward(weights, X, S, attention)[0] for X, _, S in data]
     within(end.F, F, 1e-12)
 
 
-def test_without_noise_it_is_the_counts():
-    weights, patterns, tokens = drawn(0.0)
+def test_training_without_noise_equals_training_on_counts():
+    weights, patterns, tokens = start_and_tokens(0.0)
     counts = np.array([np.bincount(row, minlength=4) for row in tokens.pattern])
-    settings = dict(steps=80, learning_rate=0.3, learning_rate_KQ=0.5, records=[40])
-    end = train_on_tokens(tokens, **start(weights), **settings, test=tokens)
-    other = train_on_counts(
+    options = dict(steps=80, learning_rate=0.3, learning_rate_KQ=0.5, records=[40])
+    end = train_on_tokens(tokens, **vars(weights), **options, test=tokens)
+    on_counts = train_on_counts(
         counts,
         tokens.labels,
         **reduced(weights, patterns),
-        **settings,
+        **options,
         test=(counts, tokens.labels),
     )
-    within(end.F, other.F, 1e-11)
-    for ours, theirs in zip(end.history, other.history):
-        within(ours, theirs, 1e-12)
+    within(end.F, on_counts.F, 1e-11)
+    for column, expected in zip(end.history, on_counts.history):
+        within(column, expected, 1e-12)
 
 
-def test_the_noise_has_its_norm():
+def test_noise_has_the_given_norm():
     norms = np.random.default_rng(2).uniform(0.0, 2.0, (8, 10))
-    _, patterns, tokens = drawn(norms)
-    rest = tokens.X - patterns.T[tokens.pattern]
-    within(np.linalg.norm(rest, axis=2), norms, 1e-14)
+    _, patterns, tokens = start_and_tokens(norms)
+    noise = tokens.X - patterns.T[tokens.pattern]
+    within(np.linalg.norm(noise, axis=2), norms, 1e-14)
     assert tokens.relevant.sum(axis=1).tolist() == [4] * 8
 
 
 class TestSparsification:
-    def test_what_is_removed(self):
+    def test_removed_tokens(self):
         rng = np.random.default_rng(3)
-        _, _, tokens = drawn(rng.uniform(0.0, 2.0, (8, 10)))
-        left = sparsified(tokens, 3, "irrelevant", rng)
-        assert left.X.shape == (8, 7, 6)
-        assert np.all(left.relevant.sum(axis=1) == 4)
-        assert np.all((left.pattern >= 2).sum(axis=1) == 2)
-        left = sparsified(tokens, 2, "relevant", rng)
-        assert np.all(left.relevant.sum(axis=1) == 2)
-        left = sparsified(tokens, 4, "noisiest", rng)
-        assert np.array_equal(np.sort(left.noise), np.sort(tokens.noise)[:, :6])
-        left = sparsified(tokens, 4, "random", rng)
-        assert left.pattern.shape == (8, 6)
+        _, _, tokens = start_and_tokens(rng.uniform(0.0, 2.0, (8, 10)))
+        sparse = sparsified(tokens, 3, "irrelevant", rng)
+        assert sparse.X.shape == (8, 7, 6)
+        assert np.all(sparse.relevant.sum(axis=1) == 4)
+        assert np.all((sparse.pattern >= 2).sum(axis=1) == 2)
+        sparse = sparsified(tokens, 2, "relevant", rng)
+        assert np.all(sparse.relevant.sum(axis=1) == 2)
+        sparse = sparsified(tokens, 4, "noisiest", rng)
+        assert np.array_equal(np.sort(sparse.noise), np.sort(tokens.noise)[:, :6])
+        sparse = sparsified(tokens, 4, "random", rng)
+        assert sparse.pattern.shape == (8, 6)
 
     @pytest.mark.parametrize(
-        ("number", "which", "sentence"),
+        ("number", "which", "message"),
         [
             (6, "irrelevant", "at most 5, the irrelevant tokens"),
             (5, "relevant", "at most 4"),
@@ -98,15 +95,15 @@ class TestSparsification:
             (-1, "random", "number = -1"),
         ],
     )
-    def test_bad_input(self, number, which, sentence):
-        tokens = drawn(0.0)[2]
-        with pytest.raises(ParameterError, match=sentence):
+    def test_invalid_arguments(self, number, which, message):
+        tokens = start_and_tokens(0.0)[2]
+        with pytest.raises(ParameterError, match=message):
             sparsified(tokens, number, which, np.random.default_rng(0))
 
 
-class TestBadInput:
+class TestInvalidArguments:
     @pytest.mark.parametrize(
-        ("changes", "sentence"),
+        ("changes", "message"),
         [
             (dict(patterns=np.ones((6, 4))), "orthonormal"),
             (dict(noise=-1.0), "noise"),
@@ -114,13 +111,13 @@ class TestBadInput:
             (dict(N=0), "N = 0"),
         ],
     )
-    def test_drawing(self, changes, sentence):
+    def test_draw_tokens(self, changes, message):
         arguments = dict(N=8) | changes
-        with pytest.raises(ParameterError, match=sentence):
+        with pytest.raises(ParameterError, match=message):
             draw_tokens(PROBLEM, arguments.pop("N"), np.random.default_rng(0), **arguments)
 
     @pytest.mark.parametrize(
-        ("changes", "sentence"),
+        ("changes", "message"),
         [
             (dict(learning_rate=-1.0), "learning_rate = -1"),
             (dict(learning_rate_KQ=-1.0), "learning_rate_KQ = -1"),
@@ -130,12 +127,12 @@ class TestBadInput:
             (dict(steps=0.5), "steps = 0.5"),
         ],
     )
-    def test_training(self, changes, sentence):
-        weights, _, tokens = drawn(0.0)
-        with pytest.raises(ParameterError, match=sentence):
-            train_on_tokens(tokens, **(start(weights) | dict(steps=2) | changes))
+    def test_train_on_tokens(self, changes, message):
+        weights, _, tokens = start_and_tokens(0.0)
+        with pytest.raises(ParameterError, match=message):
+            train_on_tokens(tokens, **(vars(weights) | dict(steps=2) | changes))
 
-    def test_divergence_is_told(self):
-        weights, _, tokens = drawn(0.0)
-        end = train_on_tokens(tokens, **start(weights), steps=50, learning_rate=1e200)
+    def test_divergence_is_reported(self):
+        weights, _, tokens = start_and_tokens(0.0)
+        end = train_on_tokens(tokens, **vars(weights), steps=50, learning_rate=1e200)
         assert end.status is Status.DIVERGED

@@ -1,4 +1,4 @@
-"""SGD on counts: check values, the full matrices on tokens, symmetries, bad input."""
+"""SGD on counts: reference values, comparison with the oracle, symmetries, invalid arguments."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,26 +13,28 @@ from tests.closeness import within
 from tests.dynamics.shallow.cases import (
     COUNTS,
     LABELS,
-    check_start,
     random_start,
     reduced,
+    reference_start,
     tokens,
 )
 
-CHECK = {
+#: Loss, attention, F_0, A_00, H_00 and |H| by number of steps.
+REFERENCE = {
     0: (0.9930276482, 0.4457348066, -0.0155203821, 1.1142799130, 0.1549961440, 1.3326914232),
     1: (0.9825943397, 0.4492431219, -0.0026144577, 1.1109354166, 0.1712896292, 1.3358757939),
     10: (0.8785322873, 0.5093300454, 0.1090128082, 1.2741284642, 0.3378776459, 1.4955863156),
     30: (0.1918102125, 0.7799062059, 0.6147957878, 2.7213697847, 1.3969788937, 3.7317968452),
 }
-WITHOUT = {0: 0.9928762708, 1: 0.9837419028, 10: 0.9147569728, 30: 0.7136374518}
+#: Loss without attention by number of steps.
+WITHOUT_ATTENTION = {0: 0.9928762708, 1: 0.9837419028, 10: 0.9147569728, 30: 0.7136374518}
 
 
-class TestCheckValues:
-    @pytest.mark.parametrize("steps", CHECK)
+class TestReferenceValues:
+    @pytest.mark.parametrize("steps", REFERENCE)
     def test_with_attention(self, steps):
-        end = train_on_counts(COUNTS, LABELS, **check_start(), steps=steps)
-        found = (
+        end = train_on_counts(COUNTS, LABELS, **reference_start(), steps=steps)
+        values = (
             end.hinge,
             end.attention,
             end.F[0],
@@ -40,34 +42,34 @@ class TestCheckValues:
             end.H[0, 0],
             np.linalg.norm(end.H),
         )
-        within(found, CHECK[steps], 1e-10)
+        within(values, REFERENCE[steps], 1e-10)
 
-    @pytest.mark.parametrize("steps", WITHOUT)
-    def test_without(self, steps):
-        end = train_on_counts(COUNTS, LABELS, **check_start(), steps=steps, attention=False)
-        within(end.hinge, WITHOUT[steps], 1e-10)
+    @pytest.mark.parametrize("steps", WITHOUT_ATTENTION)
+    def test_without_attention(self, steps):
+        end = train_on_counts(COUNTS, LABELS, **reference_start(), steps=steps, attention=False)
+        within(end.hinge, WITHOUT_ATTENTION[steps], 1e-10)
         within(end.attention, 0.4, 1e-15)
 
-    def test_the_history_is_the_run(self):
-        whole = train_on_counts(
+    def test_history_has_the_values_of_shorter_runs(self):
+        run = train_on_counts(
             COUNTS,
             LABELS,
-            **check_start(),
+            **reference_start(),
             steps=30,
             records=[1, 10],
             test=(COUNTS[:3], LABELS[:3]),
         )
-        assert whole.history.step.tolist() == [0, 1, 10, 30]
-        within(whole.history.hinge, [CHECK[t][0] for t in CHECK], 1e-10)
-        within(whole.history.attention, [CHECK[t][1] for t in CHECK], 1e-10)
-        within(whole.history.test_hinge[-1], np.maximum(0, 1 - whole.F[:3]).mean(), 1e-15)
-        assert whole.history.test_error[-1] == 0.0
+        assert run.history.step.tolist() == [0, 1, 10, 30]
+        within(run.history.hinge, [row[0] for row in REFERENCE.values()], 1e-10)
+        within(run.history.attention, [row[1] for row in REFERENCE.values()], 1e-10)
+        within(run.history.test_hinge[-1], np.maximum(0, 1 - run.F[:3]).mean(), 1e-15)
+        assert run.history.test_error[-1] == 0.0
 
 
-class TestAgainstFullMatrices:
+class TestOracle:
     @pytest.mark.parametrize("attention", [True, False])
     @pytest.mark.parametrize(("M", "d", "m", "L", "B"), [(5, 10, 40, 20, 4), (4, 7, 16, 12, 5)])
-    def test_500_steps(self, M, d, m, L, B, attention):
+    def test_500_steps_equal_the_oracle(self, M, d, m, L, B, attention):
         rng = np.random.default_rng(M)
         weights, patterns = random_start(rng, M, d, m)
         N, steps = 12, 500
@@ -98,15 +100,15 @@ class TestAgainstFullMatrices:
         start = weights
         for batch in batches:
             weights = oracle.step(weights, [data[n] for n in batch], rates, attention=attention)
-        close_to = 1e-11
-        within(end.H, weights.W_O @ weights.W_V @ patterns, close_to)
-        within(end.A, patterns.T @ weights.W_K.T @ weights.W_Q @ patterns, close_to)
-        within(end.W_O, weights.W_O, close_to)
-        within(end.F, [oracle.forward(weights, X, S, attention)[0] for X, _, S in data], close_to)
-        assert np.linalg.norm(weights.W_O - start.W_O) > 0.5  # the run is one
-        assert not attention or (labels * end.F > 1.0).any()  # and reaches the hinge
+        tolerance = 1e-11
+        within(end.H, weights.W_O @ weights.W_V @ patterns, tolerance)
+        within(end.A, patterns.T @ weights.W_K.T @ weights.W_Q @ patterns, tolerance)
+        within(end.W_O, weights.W_O, tolerance)
+        within(end.F, [oracle.forward(weights, X, S, attention)[0] for X, _, S in data], tolerance)
+        assert np.linalg.norm(weights.W_O - start.W_O) > 0.5  # the weights change
+        assert not attention or (labels * end.F > 1.0).any()  # and the hinge acts
 
-    def test_the_oracle_is_the_derivative(self):
+    def test_gradient_of_the_oracle_equals_difference_quotients(self):
         rng = np.random.default_rng(1)
         weights, patterns = random_start(rng, 4, 6, 5)
         X = tokens(patterns, [3, 1, 2, 1]) + 0.1 * rng.normal(size=(6, 7))
@@ -114,54 +116,59 @@ class TestAgainstFullMatrices:
         _, gradient, p = oracle.forward(weights, X, S)
         within(p.sum(axis=0), np.ones(3), 1e-14)
         for name in ("W_O", "W_V", "W_K", "W_Q"):
-            move = rng.normal(size=getattr(weights, name).shape)
-            ends = []
+            direction = rng.normal(size=getattr(weights, name).shape)
+            values = []
             for sign in (1.0, -1.0):
-                moved = dict(vars(weights))
-                moved[name] = moved[name] + sign * width * move
-                ends.append(oracle.forward(oracle.FullWeights(**moved), X, S)[0])
-            slope = (ends[0] - ends[1]) / (2.0 * width)
-            within(np.sum(getattr(gradient, name) * move), slope, 1e-8)
+                shifted = dict(vars(weights))
+                shifted[name] = shifted[name] + sign * width * direction
+                values.append(oracle.forward(oracle.FullWeights(**shifted), X, S)[0])
+            slope = (values[0] - values[1]) / (2.0 * width)
+            within(np.sum(getattr(gradient, name) * direction), slope, 1e-8)
 
 
-class TestWeights:
-    def test_repeated_samples_are_weights(self):
+class TestOptions:
+    def test_weights_equal_repeated_samples(self):
         times = [3, 1, 2, 1, 4, 1]
-        one = train_on_counts(COUNTS, LABELS, **check_start(), steps=20, weights=times)
-        other = train_on_counts(
-            np.repeat(COUNTS, times, axis=0), np.repeat(LABELS, times), **check_start(), steps=20
+        weighted = train_on_counts(COUNTS, LABELS, **reference_start(), steps=20, weights=times)
+        repeated = train_on_counts(
+            np.repeat(COUNTS, times, axis=0),
+            np.repeat(LABELS, times),
+            **reference_start(),
+            steps=20,
         )
-        within(one.H, other.H, 1e-13)
-        within(one.hinge, other.hinge, 1e-13)
+        within(weighted.H, repeated.H, 1e-13)
+        within(weighted.hinge, repeated.hinge, 1e-13)
 
-    def test_a_frozen_value_stays(self):
-        end = train_on_counts(COUNTS, LABELS, **check_start(), steps=5, train_value=False)
-        assert np.array_equal(end.V, check_start()["V"])
-        assert not np.array_equal(end.W_O, check_start()["W_O"])
+    def test_frozen_value_matrix_is_constant(self):
+        end = train_on_counts(COUNTS, LABELS, **reference_start(), steps=5, train_value=False)
+        assert np.array_equal(end.V, reference_start()["V"])
+        assert not np.array_equal(end.W_O, reference_start()["W_O"])
 
-    def test_the_callers_arrays_stay(self):
-        start = check_start()
+    def test_arguments_are_not_modified(self):
+        start = reference_start()
         train_on_counts(COUNTS, LABELS, **start, steps=5)
-        assert all(np.array_equal(x, start[name]) for name, x in check_start().items())
+        assert all(np.array_equal(x, start[name]) for name, x in reference_start().items())
 
-    def test_threads_side_by_side_change_nothing(self):
+    def test_parallel_threads_return_the_same_results(self):
         def run(rate):
-            return train_on_counts(COUNTS, LABELS, **check_start(), steps=50, learning_rate=rate).H
+            return train_on_counts(
+                COUNTS, LABELS, **reference_start(), steps=50, learning_rate=rate
+            ).H
 
         rates = [0.05, 0.1, 0.15, 0.2]
         with ThreadPoolExecutor(2) as pool:
-            side_by_side = list(pool.map(run, rates))
-        assert all(np.array_equal(x, run(rate)) for x, rate in zip(side_by_side, rates))
+            results = list(pool.map(run, rates))
+        assert all(np.array_equal(result, run(rate)) for result, rate in zip(results, rates))
 
 
 class TestSymmetry:
     @settings(max_examples=25)
     @given(st.permutations([2, 3, 4]), st.booleans(), st.integers(0, 2**20))
-    def test_permutations_and_the_swap(self, order, swap, seed):
-        """Permute irrelevant patterns; exchange the discriminative ones with y -> -y, a -> -a."""
-        order = [1, 0, *order] if swap else [0, 1, *order]
-        sign = -1 if swap else 1
-        start = check_start()
+    def test_permutations_and_exchange(self, order, exchange, seed):
+        """Irrelevant patterns permuted; discriminative ones exchanged with y -> -y, a -> -a."""
+        order = [1, 0, *order] if exchange else [0, 1, *order]
+        sign = -1 if exchange else 1
+        start = reference_start()
         start["W_O"] = start["W_O"] + 0.1 * np.random.default_rng(seed).normal(size=(8, 5))
         end = train_on_counts(COUNTS, LABELS, **start, steps=20)
         for name in ("V", "K", "Q"):
@@ -176,29 +183,29 @@ class TestSymmetry:
     @settings(max_examples=15)
     @given(st.integers(0, 2**20))
     def test_attention_to_all_patterns_sums_to_one(self, seed):
-        """Shifting every logit of a query by a constant changes nothing."""
-        start = check_start()
+        """Shifted logits have no effect; with equal columns of H the output has a closed form."""
+        start = reference_start()
         shift = np.random.default_rng(seed).normal(size=5)
-        one = train_on_counts(COUNTS, LABELS, **start, steps=0)
+        original = train_on_counts(COUNTS, LABELS, **start, steps=0)
         start["K"] = np.vstack([start["K"], np.ones(5)])
         start["Q"] = np.vstack([start["Q"], shift])
-        other = train_on_counts(COUNTS, LABELS, **start, steps=0)
-        within(other.F, one.F, 1e-13)
-        constant = np.zeros((8, 5)) + np.where(check_start()["a"] > 0, 0.3, 0.1)[:, None]
+        shifted = train_on_counts(COUNTS, LABELS, **start, steps=0)
+        within(shifted.F, original.F, 1e-13)
+        constant = np.zeros((8, 5)) + np.where(reference_start()["a"] > 0, 0.3, 0.1)[:, None]
         flat = train_on_counts(COUNTS, LABELS, **(start | dict(W_O=constant, V=np.eye(5))), steps=0)
         within(flat.F, 4 * (0.3 - 0.1) / np.sqrt(8), 1e-14)
 
-    def test_large_logits_of_absent_keys_do_no_harm(self):
-        start = check_start()
+    def test_large_logits_of_absent_keys_do_not_overflow(self):
+        start = reference_start()
         start["K"] = start["K"].copy()
         start["K"][:, 4] *= 1e4
         end = train_on_counts([[4, 1, 2, 3, 0]], [1], **start, steps=0)
         assert np.isfinite(end.F).all()
 
 
-class TestBadInput:
+class TestInvalidArguments:
     @pytest.mark.parametrize(
-        ("changes", "sentence"),
+        ("changes", "message"),
         [
             (dict(counts=COUNTS[:, :2]), "M = 2 is not allowed"),
             (dict(counts=-COUNTS), "counts"),
@@ -227,14 +234,14 @@ class TestBadInput:
             (dict(test=(COUNTS[:, :4], LABELS)), "patterns in test = 4"),
         ],
     )
-    def test_one_sentence(self, changes, sentence):
-        arguments = dict(counts=COUNTS, labels=LABELS, **check_start(), steps=2) | changes
-        with pytest.raises(ParameterError) as caught:
+    def test_message_has_one_line(self, changes, message):
+        arguments = dict(counts=COUNTS, labels=LABELS, **reference_start(), steps=2) | changes
+        with pytest.raises(ParameterError) as error:
             train_on_counts(arguments.pop("counts"), arguments.pop("labels"), **arguments)
-        assert sentence in str(caught.value)
-        assert "\n" not in str(caught.value)
+        assert message in str(error.value)
+        assert "\n" not in str(error.value)
 
-    def test_divergence_is_told(self):
-        end = train_on_counts(COUNTS, LABELS, **check_start(), steps=200, learning_rate=1e200)
+    def test_divergence_is_reported(self):
+        end = train_on_counts(COUNTS, LABELS, **reference_start(), steps=200, learning_rate=1e200)
         assert end.status is Status.DIVERGED
         assert end.history.step[-1] < 200

@@ -9,7 +9,7 @@ from simulations.explorer.state import View
 from tests.simulations.test_report_in_browser import brightness
 
 pytest.importorskip("bokeh", reason="the extra explore is not installed")
-from tests.simulations.explorer.served import serving
+from tests.simulations.explorer.conftest import serving
 
 pytestmark = pytest.mark.slow
 #: Console messages of Bokeh itself.

@@ -15,9 +15,9 @@ bokeh = pytest.importorskip("bokeh", reason="the extra explore is not installed"
 from bokeh.document import Document  # noqa: E402
 
 from simulations import maps  # noqa: E402
-from simulations.explorer.map_figure import map_cells  # noqa: E402
 from simulations.explorer.page import Page  # noqa: E402
 from simulations.explorer.plots import letters, without_latex  # noqa: E402
+from simulations.explorer.sweep_panel import map_cells  # noqa: E402
 
 TEACHER = files("simulations.stated") / "examples/teacher.py"
 SMALL = "D=16&horizon=1e3&tolerance=1e-5"

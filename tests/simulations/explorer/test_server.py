@@ -19,7 +19,7 @@ from simulations.explorer.state import View
 pytest.importorskip("bokeh", reason="the extra explore is not installed")
 from bokeh.client import pull_session
 
-from tests.simulations.explorer.served import ask, serving
+from tests.simulations.explorer.conftest import ask, serving
 
 SOCKET = {
     "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",

@@ -6,7 +6,7 @@ import pytest
 from dynamics import ParameterError, gradient_flow
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.masked.best_positional_attention import best, quadratic
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.masked import runs
 from simulations.masked.claims import PAPER, growth_stages, loss_lemma
 from simulations.masked.claims.diversity import model, problem_of

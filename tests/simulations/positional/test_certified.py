@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dynamics import ParameterError, Population, Problem, State, attention
 from simulations.cli import main
 from simulations.figures import render
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.positional.claims.gamma_ge_rho_certified import BOXES, boxes, compared
 from simulations.positional.invariance.box import Box, Cell, Witness, read_box
 from simulations.positional.invariance.certified import (

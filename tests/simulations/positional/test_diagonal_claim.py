@@ -7,7 +7,7 @@ from matplotlib.figure import Figure as Canvas
 
 from dynamics import Problem
 from simulations.figures import render
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.positional import reference_runs as runs
 from simulations.positional.claims.diagonal import (
     POPULATION_TOLERANCE,

@@ -6,7 +6,7 @@ import xarray
 from matplotlib.figure import Figure as Canvas
 
 from simulations.figures import render
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.positional.claims import figure_2
 from simulations.reproduction.claim import Context
 from simulations.reproduction.predicates import Verdict

@@ -9,7 +9,7 @@ import xarray
 from matplotlib.figure import Figure as Canvas
 
 from dynamics.positional.baselines.linear_models import uniform_error
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.positional import (
     initialization_runs,
     training_runs,

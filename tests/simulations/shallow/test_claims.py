@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dynamics.shallow import ShallowPopulation, ShallowProblem
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.shallow import runs

@@ -82,7 +82,7 @@ def test_invalid_parameters(shallow, values, message):
         ("--attention-rate -1", "attention_rate must be at least 0"),
         ("--learning-rate -0.1", "learning_rate must be greater than 0"),
         ("--xi 0", "kink of its ReLU: perturb it"),
-        ("--spread 0", "kink of its ReLU; perturb it, say spread = 0.01"),
+        ("--spread 0", "kink of its ReLU; perturb it, for example spread = 0.01"),
     ],
 )
 def test_command_reports_invalid_options_in_one_line(capsys, flags, message):

@@ -9,7 +9,7 @@ from scipy.integrate import quad, solve_ivp
 
 from dynamics import gradient_flow
 from dynamics.core.crossing import first_passage
-from simulations.files.store import write_dataset
+from simulations.files import write_dataset
 from simulations.reproduction.predicates import Verdict
 from simulations.stated.claims import induction
 from simulations.stated.emergence import (

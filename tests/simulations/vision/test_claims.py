@@ -12,7 +12,7 @@ import pytest
 from simulations.cli import main
 from simulations.commands.reproduce import choose
 from simulations.figures import render
-from simulations.files.as_json import plain
+from simulations.files import plain
 from simulations.reproduction.claim import Context, SkipClaim
 from simulations.reproduction.predicates import PARTS, Verdict, parts
 from simulations.reproduction.registry import claim_ids, load

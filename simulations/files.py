@@ -1,7 +1,8 @@
-"""Store results: files with digests, in a folder with a manifest and a lock.
+"""Files of results: JSON, records and datasets, folders with a manifest and a lock, stamps.
 
 Every file is either absent or complete (see `dynamics.core.files`). A *record* is a JSON object
-with the digest of its content, so that a damaged file is noticed.
+with the digest of its content, so that a damaged file is noticed. A *stamp* contains the versions
+of code and libraries that a result depends on.
 """
 
 from __future__ import annotations
@@ -10,15 +11,21 @@ import contextlib
 import hashlib
 import io
 import json
+import math
+import platform
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, is_dataclass
+from enum import Enum
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from filelock import FileLock, Timeout
 
 from dynamics.core.files import FileError, explain, obstacle, remove_partial, replacing
-from simulations.files.as_json import to_json
+from dynamics.core.provenance import ROOT, provenance
 
 if TYPE_CHECKING:
     import xarray
@@ -30,6 +37,37 @@ _DIGEST = "sha256"
 #: The file of the lock, and an incomplete manifest: a folder with nothing else is new.
 _BEGINNING = re.compile(r"\.lock|\.(patchdyn|sweep)\.json\.\d+\.partial")
 _NAMES = {"patchdyn": "version", "code": "source"}
+_PACKAGES = ("symbolic", "dynamics", "simulations")
+
+
+def to_json(value: Any) -> str:
+    """Return indented JSON; numbers that are not finite become null."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON-safe data.
+
+    Enums, dataclasses, NumPy arrays and other containers are converted; numbers that are not finite
+    become ``None``.
+    """
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(entry) for entry in value]
+    return str(value)
 
 
 def digest_of(content: bytes) -> str:
@@ -60,7 +98,7 @@ def read_bytes(path: Path) -> bytes | None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON that any parser reads (see `simulations.files.as_json`)."""
+    """Write a value as JSON that any parser reads (see `to_json`)."""
     write_bytes(path, f"{to_json(value)}\n".encode())
 
 
@@ -252,3 +290,44 @@ def _is_new(folder: Path) -> bool:
         return all(_BEGINNING.fullmatch(entry.name) for entry in folder.iterdir())
     except (OSError, ValueError) as failure:
         raise explain("use", folder, failure) from failure
+
+
+def stamp(mode: str, seed: int = 0) -> dict[str, str]:
+    """Return the versions that a report depends on; reports with equal stamps have equal results.
+
+    Parameters
+    ----------
+    mode
+        ``"quick"``, ``"full"`` or ``"thorough"``.
+    seed
+        Root seed.
+    """
+    libraries = {name: version(name) for name in ("sympy", "xarray", "matplotlib")}
+    return {
+        **provenance(),
+        **libraries,
+        "python": platform.python_version(),
+        "code": code_fingerprint(),
+        "mode": mode,
+        "seed": str(seed),
+    }
+
+
+@cache
+def code_fingerprint(parts: tuple[str, ...] = _PACKAGES) -> str:
+    """Return a hash of the installed source, 12 characters.
+
+    Parameters
+    ----------
+    parts
+        Folders or files, relative to the folder of the packages.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        whole = ROOT / part
+        files = [whole] if whole.is_file() else sorted(whole.rglob("*.py"))
+        if not files:
+            raise FileNotFoundError(f"{part} is not part of the source")
+        for path in files:
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,138 @@
+"""Drawings that several theories share: a run, a tube, slopes, the difference of two models."""
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import (
+    COLOURS,
+    LABELS,
+    PROBLEM_STYLES,
+    REFERENCE,
+    log_time,
+    panel_letter,
+    problem_style,
+    signed_log,
+    styled,
+)
+
+#: Order parameters below this fraction of the largest one are drawn in a second panel.
+_SMALL = 0.05
+#: Longer names of problems are listed in one column of the legend.
+_LONG = 40
+
+
+@styled
+def draw_run(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Plot the order parameters of a run, small ones in a panel of their own, and its risk."""
+    later = data.isel(time=slice(1, None))  # a logarithmic axis cannot show time 0
+    time = later["time"].values
+    reach = np.nan_to_num(np.abs(later["state"].values)).max(axis=1)
+    large = reach >= _SMALL * reach.max()
+    groups = [group for group in (large, ~large) if group.any()]
+    panels = figure.subplots(len(groups) + 1, 1, sharex=True)
+    artists: dict[str, Any] = {}
+    for ax, group in zip(panels, groups):
+        for number in np.flatnonzero(group).tolist():
+            name = str(data["parameter"].values[number])
+            style = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
+            if name in COLOURS:
+                style |= {"color": COLOURS[name], "linestyle": "-"}
+            style["label"] = LABELS.get(name, name)
+            artists[name] = ax.plot(time, later["state"].values[number], **style)[0]
+        ax.axhline(0.0, **REFERENCE)
+        ax.set_ylabel("order parameters")
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    artists["loss"] = panels[-1].plot(time, later["loss"], color=COLOURS["loss"])[0]
+    panels[-1].set_ylabel(LABELS["loss"])
+    if later["loss"].min() > 0.0 and later["loss"].max() > 10.0 * later["loss"].min():
+        panels[-1].set_yscale("log")
+    for letter, ax in zip("abc", panels):
+        log_time(ax, time, first=float(time[min(1, time.size - 1)]), label=ax is panels[-1])
+        panel_letter(ax, letter)
+    return artists
+
+
+@styled
+def draw_tube(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Plot the radius of the tube, and below it the bounds (low, high) of gamma - rho."""
+    later = data.isel(time=slice(1, None))  # a logarithmic axis cannot show time 0
+    time = later["time"].values
+    above, below = figure.subplots(2, 1, sharex=True)
+    artists: dict[str, Any] = {}
+    for name in data["parameter"].values.tolist():
+        radius = later["radius"].sel(parameter=name).values
+        label, colour = LABELS.get(name, name), COLOURS.get(name)
+        artists[name] = above.plot(time, radius, label=label, color=colour)[0]
+    above.set(yscale="log", ylabel="radius of the tube")
+    above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    low, high = (later["gap"].sel(end=end).values for end in ("low", "high"))
+    artists["gap"] = below.fill_between(time, low, high, color=COLOURS["gamma - rho"])
+    below.axhline(0.0, **REFERENCE)
+    threshold = max(1e-9, 1e-6 * float(np.max(np.abs(high))))
+    signed_log(below, "y", threshold, np.concatenate([low, high]))
+    below.set_ylabel(LABELS["gamma - rho"])
+    for letter, ax in zip("ab", (above, below)):
+        log_time(ax, time, first=float(time[0]), label=ax is below)
+        panel_letter(ax, letter)
+    return artists
+
+
+@styled
+def draw_slopes(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Plot the gradients of a full model: one panel per state, one line per order parameter.
+
+    Dots are the gradients of entries of the full model, bars the derived gradients.
+    """
+    names = [str(name) for name in data["name"].values]
+    panels = np.atleast_1d(figure.subplots(1, data.sizes["problem"], sharey=True))
+    artists: dict[str, Any] = {}
+    for number, ax in enumerate(panels):
+        own = data.isel(entry=np.flatnonzero(data["number"].values == number))
+        order = own["order"].values
+        rank = np.array([np.sum(order[:i] == own_order) for i, own_order in enumerate(order)])
+        count = np.array([np.sum(order == own_order) for own_order in order])
+        at = order + 0.6 * ((rank + 0.5) / np.maximum(count, 1) - 0.5)
+        bars = data["derived"].isel(problem=number).values
+        low, high = np.arange(len(names)) - 0.4, np.arange(len(names)) + 0.4
+        artists[f"derived {number}"] = ax.vlines(bars, low, high, color="#E69F00", linewidth=3.0)
+        artists[f"entries {number}"] = ax.plot(own["slope"], at, ".", color="#0072B2", ms=2.5)[0]
+        ax.set_title(str(data["problem"].values[number]))
+        slopes = np.concatenate([bars, own["slope"].values])
+        signed_log(ax, "x", 1e-3 * float(np.abs(bars).max()), slopes, most=2)
+        ax.set(xlabel="derivative of the risk in one entry")
+    panels[0].set_yticks(range(len(names)), names)
+    panels[0].invert_yaxis()
+    return artists
+
+
+@styled
+def draw_model_difference(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Plot the difference between reduced and full descent against the step, for each problem."""
+    ax = figure.subplots()
+    artists: dict[str, Any] = {}
+    names = [str(name) for name in data["problem"].values]
+    for number, name in enumerate(names):
+        curve = data["difference"].isel(problem=number)
+        worst = curve.max([dim for dim in curve.dims if dim != "step"])
+        look = problem_style(number, name) | {"linewidth": 1.1}
+        artists[name] = ax.plot(worst.where(worst > 0.0), **look)[0]
+    tolerance, rounding = data.attrs["tolerance"], np.finfo(float).eps
+    ax.axhline(tolerance, **REFERENCE)
+    ax.axhline(rounding, **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
+    for height, text in ((tolerance, "tolerance"), (rounding, "rounding")):
+        ax.annotate(
+            text,
+            (1.0, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            color="#555555",
+        )
+    ax.set(yscale="log", ylim=(1e-6 * tolerance, 10.0 * tolerance))
+    ax.set(xlim=(0, data.sizes["step"] - 1), xlabel="step", ylabel=r"$|$reduced $-$ full$|$")
+    columns = 1 if max(map(len, names)) > _LONG else 2
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=columns)
+    return artists

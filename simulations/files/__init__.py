@@ -1,1 +1,0 @@
-"""Storage of results: atomic writes, digests, locks, and stamps of the code."""
