@@ -123,7 +123,7 @@ def attention_leads(trajectory: Trajectory, horizon: float = math.inf) -> Event:
     trajectory
         Trajectory with the order parameters gamma and rho.
     horizon
-        Only times up to this one count; the default is the whole trajectory.
+        Last time that is considered; the default is the end of the trajectory.
 
     Returns
     -------

@@ -10,10 +10,10 @@ from dynamics.shallow import kernels
 from dynamics.shallow.data import normalized_samples, representatives
 from dynamics.shallow.kernels import GradientData
 from dynamics.shallow.problem import ShallowProblem
+from dynamics.shallow.training import is_at_kink
 from dynamics.shallow.trajectory import ShallowTrajectory
 
 _STEP = 1e-6  # of the differences in `ShallowPopulation.jacobian`
-_TIE = 1e-13  # distance to a kink, relative to the largest entry of H
 
 
 class ShallowValue(NamedTuple):
@@ -191,9 +191,7 @@ class ShallowPopulation(Risk):
             If it is not a sequence of n finite numbers, or a neuron is at the kink of its ReLU.
         """
         theta = np.asarray(super().checked(state))
-        nearest = self._outputs(theta)[2]
-        scale = float(np.abs(self._products(theta)[1]).max())
-        if nearest.min() <= _TIE * scale:
+        if is_at_kink(self._outputs(theta)[2].min(), self._products(theta)[1]):
             raise ParameterError(
                 "state is not allowed: a neuron is at the kink of its ReLU in a sample that can "
                 "occur; perturb the rows of W_O (spread and xi of the problem, or P_*, U_*, I_*)"
