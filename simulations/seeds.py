@@ -24,6 +24,11 @@ def seed_at(root: int, *key: int) -> int:
     return int(np.random.SeedSequence(root, spawn_key=key).generate_state(1)[0])
 
 
+def rng_at(root: int, *key: int) -> np.random.Generator:
+    """Return the generator of one random stream of a root seed, see :func:`seed_at`."""
+    return np.random.default_rng(np.random.SeedSequence(root, spawn_key=key))
+
+
 def seeds_of(root: int, count: int) -> list[int]:
     """Return the seeds of streams 0 to ``count`` - 1 of a root seed."""
     return [seed_at(root, number) for number in range(count)]

@@ -12,10 +12,11 @@ from dynamics import ParameterError
 from dynamics.core.checks import finite, integer, require
 from dynamics.core.parameters import check_names
 from simulations.case import Case
+from simulations.falsify.report import Report
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
 from simulations.seeds import seed_at
 from simulations.system import System
-from simulations.theories import DEFAULT, command, from_file, load
+from simulations.theories import DEFAULT, from_file, load
 
 #: Default horizon of the runs.
 HORIZON = 1e5
@@ -49,84 +50,6 @@ class _Violation(Exception):
     """A violation, reported to Hypothesis as a failing test."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """Result of a search.
-
-    Attributes
-    ----------
-    conjecture, where, system
-        The conjecture, the filter and the theory.
-    counterexample
-        The simplest confirmed violation, or ``None``.
-    largest
-        The largest confirmed violation among the problems tried, or ``None``. After the simplest is
-        known, the search goes on for some problems to increase it.
-    results
-        Number of distinct problems by the result of their run.
-    ranges
-        Smallest and largest value of each constant among these problems.
-    unconfirmed
-        Number of violations that were not confirmed by a more precise run within the budget.
-    shrinks
-        Number of runs spent on shrinking.
-    seconds, seed
-        Duration and seed of the search.
-    interrupted
-        Whether the search was interrupted by Ctrl-C.
-    """
-
-    conjecture: str
-    where: str | None
-    system: System
-    counterexample: Trial | None
-    largest: Trial | None
-    results: Mapping[str, int]
-    ranges: Mapping[str, tuple[float, float]]
-    unconfirmed: int
-    shrinks: int
-    seconds: float
-    seed: int
-    interrupted: bool = False
-
-    @property
-    def falsified(self) -> bool:
-        """Whether there is a counterexample."""
-        return self.counterexample is not None
-
-    @property
-    def tried(self) -> int:
-        """Number of distinct problems that were run."""
-        return sum(self.results.values())
-
-    @property
-    def undecided(self) -> int:
-        """Number of problems whose run did not complete or has undefined numbers."""
-        undecided = (Result.INCOMPLETE, Result.UNDEFINED)
-        return sum(self.results.get(result, 0) for result in undecided)
-
-    @property
-    def searched(self) -> bool:
-        """Whether there is a counterexample, or at least two problems were decided."""
-        return self.falsified or self.tried - self.undecided > 1
-
-    @property
-    def outcome(self) -> str:
-        """``"falsified"``, ``"not falsified"`` or ``"not searched"``."""
-        if self.falsified:
-            return "falsified"
-        return "not falsified" if self.searched else "not searched"
-
-    @property
-    def command(self) -> str | None:
-        """Shell command that reruns the counterexample, or ``None``."""
-        return self.rerun(self.counterexample) if self.counterexample else None
-
-    def rerun(self, trial: Trial) -> str:
-        """Return the shell command that reruns a trial."""
-        return command(trial.case, self.system)
-
-
 def falsify(
     conjecture: str,
     *,
@@ -145,7 +68,7 @@ def falsify(
     Parameters
     ----------
     conjecture
-        A statement about a run, in the language of :mod:`simulations.falsify.grammar`, such as
+        A statement about a run, in the language of :mod:`simulations.falsify.language`, such as
         ``"gamma >= rho"``.
     where
         A statement about the constants of the problem; only problems that satisfy it are run.

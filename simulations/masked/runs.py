@@ -17,11 +17,16 @@ from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
 from simulations.masked.system import SYSTEM, default_horizon
-from simulations.seeds import seed_at, seeds_of
+from simulations.seeds import rng_at, seed_at, seeds_of
 
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 at which runs have learned.
 EPS = 1e-4
+#: Smallest ratio of |Phi_1| to other correlations at the switch, and of the later growth of Phi_n
+#: to the change of Phi_1.
+LEAD = 3.0
+#: Largest other correlation over Phi_n when p has learned.
+CLOSE_TO_ZERO = 0.1
 
 
 @dataclass(frozen=True)
@@ -187,7 +192,7 @@ def random_problems(count: int, seed: int, largest_first: bool = True) -> list[M
     largest_first
         Whether the first area of each cluster is the largest, like a global area, or the smallest.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(count, largest_first)))
+    rng = rng_at(seed, count, largest_first)
     problems = []
     for number in range(count):
         P = int(rng.integers(5, 11))
@@ -263,7 +268,7 @@ def agreement(states: int, seed: int) -> Agreement:
     """Compare gradients at random states of each oracle problem; all rows of Q are random."""
     features = positions = elsewhere = 0.0
     for number, problem in enumerate(ORACLE_PROBLEMS):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        rng = rng_at(seed, number)
         model, reduced = full.FullMaskedModel(problem), population(problem)
         columns = columns_of(problem)
         for _ in range(states):
@@ -339,9 +344,9 @@ def trajectory_dataset(
     times: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
     for problem in problems:
         run, phases = flow(problem), events(problem)
-        shown = run.time <= min(until * phases.learned.time, float(run.time[-1]))
+        included = run.time <= min(until * phases.learned.time, float(run.time[-1]))
         columns = SYSTEM.observe(SYSTEM.build({}), run)
-        parts.append({name: np.where(shown, columns[name], np.nan) for name in _OBSERVABLES})
+        parts.append({name: np.where(included, columns[name], np.nan) for name in _OBSERVABLES})
         parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]
         times["switch"].append(phases.switch.time if phases.phases == 2 else np.nan)
         times["learned"].append(phases.learned.time)

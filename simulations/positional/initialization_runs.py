@@ -28,7 +28,7 @@ from dynamics.positional.samples.encodings import initial_encodings, train_encod
 from simulations.positional.training_runs import HELD_OUT, SMALL, Window, window
 from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.reproduction.predicates import Column
-from simulations.seeds import seed_at
+from simulations.seeds import rng_at, seed_at
 
 #: Initializations: independent A_ij ~ N(0, (scale beta)^2 / D); random encodings P with A = P^T P;
 #: P = sqrt(beta) I, whose A is zero off the diagonal.
@@ -123,12 +123,10 @@ def train_from(problem: Problem, start: Start, steps: int, seed: int, number: in
     """
     D = problem.D
     key = (D, number)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    rng = rng_at(seed, *key)
     X, y = sample(problem, SAMPLES * D * D, rng, dtype=np.float32)
     v = OMEGA * rng.standard_normal(problem.dimension)
-    initial = scores(
-        problem, start, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*key, 1)))
-    )
+    initial = scores(problem, start, rng_at(seed, *key, 1))
     owner = set_of(problem)
     if start.trains_P:
         result = train_encodings(
@@ -167,7 +165,7 @@ def descend_from(problem: Problem, start: Start, steps: int, seed: int, number: 
 
     No symmetry is assumed, and the test error is exact. Parameters as in `train_from`.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, number, 1)))
+    rng = rng_at(seed, problem.D, number, 1)
     A = scores(problem, start, rng)
     w_star = np.eye(1, problem.dimension)[0]
     v = problem.initial_state.alpha * w_star

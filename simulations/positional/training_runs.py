@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynamics import Problem
+from dynamics.core.checkpoint import computed_once
 from dynamics.core.trajectory import Status
 from dynamics.positional.samples import (
     HeldOut,
@@ -28,7 +30,7 @@ from dynamics.positional.samples import (
     train,
 )
 from simulations.reproduction.claim import Context
-from simulations.seeds import seed_at
+from simulations.seeds import rng_at, seed_at
 
 #: Key of the random stream of held-out samples.
 HELD_OUT = 1
@@ -229,7 +231,7 @@ def trained(
     if (setting, seed, number) in _finished:
         return _finished[setting, seed, number]
     problem = setting.problem
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, number)))
+    rng = rng_at(seed, problem.D, number)
     partition = _partition(setting, rng)
     w_star = random_feature(problem, rng)
     X, y = sample(
@@ -299,6 +301,12 @@ def _tested(
             lambda step: held_out.error(A[step], v[step], w_star).error,
         ),
     )
+
+
+def stored(context: Context, name: str, compute: Callable[[], ArrayLike]) -> np.ndarray:
+    """Return an array of the scratch folder, or compute and store it."""
+    path = None if context.scratch is None else context.scratch / f"{name}.npz"
+    return computed_once(path, name, compute)
 
 
 def record_steps(steps: int, records: int) -> np.ndarray:

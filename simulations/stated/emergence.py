@@ -15,6 +15,7 @@ from scipy.integrate import solve_ivp
 from dynamics import Trajectory, gradient_flow
 from dynamics.core.crossing import first_passage
 from dynamics.theory import closure
+from simulations.seeds import rng_at
 from simulations.stated.runs import risk
 from simulations.stated.two_layers import HEAD, NAMES, Entries, loss_of, slopes_of
 from symbolic.theory import Theory
@@ -103,7 +104,7 @@ class FullFlow(NamedTuple):
 
 def structure(theory: Theory, N: int, seed: int) -> Structure:
     """Compare the model with every entry with the 19 order parameters and with the theory file."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(19, N)))
+    rng = rng_at(seed, 19, N)
     entries, population, n = Entries(N), risk(theory, N=N), len(NAMES)
     states = rng.normal(size=(2 * n + 4, n))
     slopes = np.array([slopes_of(N, state) for state in states])
@@ -135,7 +136,7 @@ def _initial(start: Start, size: int) -> np.ndarray:
     """Return the initial values (size,): 0, or small random numbers."""
     if start is None:
         return np.zeros(size)
-    rng = np.random.default_rng(np.random.SeedSequence(start[0], spawn_key=(11033, start[1])))
+    rng = rng_at(start[0], 11033, start[1])
     return np.asarray(START * rng.normal(size=size))
 
 

@@ -111,7 +111,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
             OrderParameterSummary(order.name, order.orbit, str(order.count), str(order.start))
             for order in theory.orders
         ),
-        steps=len(theory.reduced.steps),
+        steps=theory.number_of_steps,
         check=check,
         agrees=check.agrees and around.agrees,
         manifold=around,

@@ -12,7 +12,7 @@ from dynamics.core.crossing import root
 from dynamics.core.integrate import Path
 from dynamics.theory.risk import TheoryRisk
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.meaning import number, violation
+from simulations.falsify.language import number, violation
 from symbolic.theory import Theory
 
 #: Margin of a statement that holds with equality, margin of an undefined one, and largest margin.

@@ -13,6 +13,9 @@ from dynamics.core.balls.exact import exact
 from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
 from dynamics.theory.reference import power
+from dynamics.theory.sequences import SequenceLaw
+from simulations.seeds import rng_at
+from simulations.stated.sequences import sequence_law
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.sources import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
@@ -91,12 +94,13 @@ def initial_values(theory: Theory, values: Mapping[str, float], seed: int = 0) -
         if order.scale is None:
             start[order.name] = numbers.real(order.start)
             continue
-        stream = np.random.SeedSequence(seed, spawn_key=(position,))
-        start[order.name] = numbers.real(order.scale) * np.random.default_rng(stream).normal()
+        start[order.name] = numbers.real(order.scale) * rng_at(seed, position).normal()
     return start
 
 
-def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None) -> Law:
+def law(
+    theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None
+) -> Law | SequenceLaw:
     """Return the distribution of the data, for the sets whose elements can differ.
 
     Parameters
@@ -106,6 +110,8 @@ def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = N
     numbers
         Evaluator that determines the type of probabilities and values; by default floats.
     """
+    if theory.is_ordered:
+        return sequence_law(theory, values, in_balls=isinstance(numbers, Balls))
     numbers = numbers or Numbers(values)
     outer_sets = [outer_set for outer_set in theory.outer_sets if outer_set.has_data]
     used = {s for outer_set in outer_sets for s in outer_set.sources}

@@ -11,6 +11,7 @@ from dynamics.core.checks import integer
 from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Law, orbits, relative_errors
 from dynamics.theory.risk import Kernels, TheoryProblem, TheoryRisk
+from dynamics.theory.sequences import SequenceLaw
 from dynamics.theory.truncated import truncated
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Balls, initial_values, law
@@ -69,7 +70,7 @@ def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> T
     )
 
 
-def _errors(theory: Theory, problem: TheoryProblem, known: Law) -> tuple[float, ...]:
+def _errors(theory: Theory, problem: TheoryProblem, known: Law | SequenceLaw) -> tuple[float, ...]:
     """Return relative errors of probabilities and values of the data; infinite if unknown."""
     with ctx.workprec(_BITS):
         try:

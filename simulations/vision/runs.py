@@ -14,11 +14,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from simulations.reproduction.claim import Context
+from simulations.seeds import rng_at
 from simulations.vision.data import ImageSet, load
+from simulations.vision.evaluation import evaluation_batches
 from simulations.vision.models import Model
 from simulations.vision.patches import cell_permutation, inverse_permuted
 from simulations.vision.tasks import Settings, squared_error
-from simulations.vision.training import evaluation_batches, start, task_of, train
+from simulations.vision.training import start, task_of, train
 
 K = TypeVar("K", bound=Hashable)
 
@@ -184,7 +186,7 @@ def _train(
     model, settings = configuration.model, configuration.settings
     images = image_set(configuration.data, context.seed, number)
     seed = 1000 * context.seed + number
-    rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(number,)))
+    rng = rng_at(context.seed, number)
     task = task_of(images, model, settings)
     order = orders = np.arange(task.shape.D)
     if configuration.order == CELLS:

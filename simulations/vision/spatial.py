@@ -14,6 +14,7 @@ from scipy.stats import mannwhitneyu
 
 from dynamics.core.adam import adam, initial_moments
 from dynamics.core.checks import require
+from simulations.seeds import rng_at
 from simulations.vision.data import Images, ImageSet
 
 #: Test samples.
@@ -146,7 +147,7 @@ def learn(data: Spatial, seed: int) -> Learned:
 
     The rows of P(0) have mean square length 1, and the entries of v(0) standard deviation .001.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(data.D,)))
+    rng = rng_at(seed, data.D)
     sets, feature = data.sets(rng), unit_vector(data.d, rng)
     start = rng.standard_normal((data.D, data.D)) / math.sqrt(data.D)
     P: np.ndarray = start.astype(np.float32)
@@ -209,7 +210,7 @@ def as_images(data: Spatial, seed: int, count: int) -> tuple[ImageSet, np.ndarra
         Data set with ``count`` training images, set of each patch (D,), and error of the best
         linear rule on the test images.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(data.D, 1)))
+    rng = rng_at(seed, data.D, 1)
     sets, feature = data.sets(rng), unit_vector(data.d, rng)
     test = sample(data, sets, feature, 4000, rng)
     train, validation = (sample(data, sets, feature, size, rng) for size in (count, 100))

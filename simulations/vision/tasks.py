@@ -59,6 +59,11 @@ class Task(NamedTuple):
     grid: tuple[int, int]
     settings: Settings
 
+    @property
+    def without_settings(self) -> "Task":
+        """The task with default settings; the compiled functions do not depend on them."""
+        return self._replace(settings=Settings())
+
 
 class Batch(NamedTuple):
     """Patches (B, D, pixels), labels (B,), and the mask (B, D) or ``None``."""

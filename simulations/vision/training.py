@@ -1,7 +1,7 @@
 """Train models with AdamW, once per seed, and evaluate them."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -14,15 +14,14 @@ import numpy as np
 from dynamics.core.adam import Moments, adam, clipped, initial_moments
 from dynamics.core.checkpoint import Checkpoint, fingerprint
 from dynamics.core.checks import require
+from simulations.seeds import rng_at
 from simulations.vision.data import Images, ImageSet
+from simulations.vision.evaluation import evaluate
 from simulations.vision.models import Model, Shape, Tree, initial
 from simulations.vision.patches import grid_of
-from simulations.vision.tasks import Batch, Settings, Task, batch, loss, score
+from simulations.vision.tasks import Batch, Settings, Task, batch, loss
 
 _CHECKPOINT_SECONDS = 30.0
-#: Images that are evaluated at once.
-_EVALUATED = 256
-_EVALUATION_SEED = 20220
 
 #: JAX 0.8 moved and renamed it.
 _double_precision: Any = (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64
@@ -167,7 +166,7 @@ def rates(settings: Settings) -> np.ndarray:
 
 def batches(seed: int, count: int, settings: Settings) -> np.ndarray:
     """Return the indices of the images of every step (steps, batch): each once per epoch."""
-    rng = _rng(seed, 1)
+    rng = rng_at(seed, 1)
     per_epoch = count // settings.batch
     epochs = -(-settings.steps // per_epoch)
     sampled = [rng.permutation(count)[: per_epoch * settings.batch] for _ in range(epochs)]
@@ -176,7 +175,7 @@ def batches(seed: int, count: int, settings: Settings) -> np.ndarray:
 
 def start(task: Task, seed: int) -> Tree:
     """Return the initial parameters of a seed, in double precision."""
-    return initial(task.model, task.shape, _rng(seed, 0))
+    return initial(task.model, task.shape, rng_at(seed, 0))
 
 
 def step(task: Task, state: State, gradient: np.ndarray, rate: Any, steps_done: int) -> State:
@@ -215,20 +214,15 @@ def unflatten(vector: np.ndarray, like: Tree) -> Tree:
     )
 
 
-def _compiled(task: Task) -> tuple[Any, Any]:
-    """Return the compiled functions of a task; they do not depend on its settings."""
-    return _compiled_once(task._replace(settings=Settings()))
-
-
 @lru_cache(maxsize=16)
-def _compiled_once(task: Task) -> tuple[Any, Any]:
-    """Return loss with gradient, and score, compiled for one seed.
+def _compiled(task: Task) -> Any:
+    """Return loss with gradient, compiled for one seed.
 
     On a CPU, a step per seed is faster than one step mapped over seeds (1.4 times at three seeds, 4
     times for the CNN). The optimizer is not compiled: it takes little time in NumPy, and compiling
     it too takes nearly twice as long.
     """
-    return jax.jit(jax.value_and_grad(partial(loss, task))), jax.jit(partial(score, task))
+    return jax.jit(jax.value_and_grad(partial(loss, task)))
 
 
 def permutation_deviation(
@@ -274,10 +268,6 @@ def permutation_deviation(
     return float(abs(losses - permuted_losses).max()), float(difference.max())
 
 
-def _rng(seed: int, *key: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-
-
 class _Runs:
     """Runs of a task on training images, one per seed, with an order of the patches each."""
 
@@ -299,7 +289,7 @@ class _Runs:
         order, chosen = self.orders[index], self.chosen[index][number]
         if order.ndim == 2:
             order = order[chosen]
-        rng = _rng(self.seeds[index], 2, number)
+        rng = rng_at(self.seeds[index], 2, number)
         return batch(self.task, self.pixels[chosen], self.labels[chosen], order, rng, augment=True)
 
     def train(
@@ -344,65 +334,7 @@ class _Runs:
     def _step(self, state: State, like: Tree, index: int, number: int) -> tuple[State, float]:
         """Return the state of a run after a step, and the loss before it."""
         tree = unflatten(state.parameters, like)
-        value, gradient = _compiled(self.task)[0](tree, self.batch(index, number))
+        value, gradient = _compiled(self.task.without_settings)(tree, self.batch(index, number))
         with np.errstate(over="ignore", invalid="ignore"):  # the next loss is not finite then
             after = step(self.task, state, flatten(gradient), self.rates[number], number)
         return after, float(value)
-
-
-def evaluate(
-    task: Task, tree: Tree, order: np.ndarray, images: Images
-) -> tuple[float, np.ndarray | None]:
-    """Return the mean error of a model on images, and its mean attention.
-
-    Parameters
-    ----------
-    task, tree
-        Task and parameters of the model.
-    order
-        Patch shown at each position (D,). If it is (N, D), with an order for each training image,
-        each image here has a random order.
-    images
-        Images that are evaluated; their masks are the same in every call.
-
-    Returns
-    -------
-    error
-        Mean error.
-    attention
-        Mean attention (depth, heads, D, D); ``None`` for the CNN.
-    """
-    compiled, total = _compiled(task)[1], len(images)
-    error, attention = 0.0, None
-    for shown in evaluation_batches(task, images, order):
-        count = len(shown.labels)
-        padded = _padded(shown, min(_EVALUATED, total))
-        weights = (np.arange(len(padded.labels)) < count).astype(np.float32)
-        errors, summed = compiled(tree, padded, weights)
-        error += float(np.asarray(errors, dtype=float)[:count].sum())
-        if summed is not None:
-            share = np.asarray(summed, dtype=float) / total
-            attention = share if attention is None else attention + share
-    return error / total, attention
-
-
-def _padded(shown: Batch, size: int) -> Batch:
-    """Return a batch of the compiled size: its first image is repeated at the end."""
-    missing = size - len(shown.labels)
-
-    def padded(array: np.ndarray) -> np.ndarray:
-        return np.concatenate([array, np.repeat(array[:1], missing, axis=0)])
-
-    return jax.tree.map(padded, shown) if missing else shown
-
-
-def evaluation_batches(task: Task, images: Images, order: np.ndarray) -> Iterator[Batch]:
-    """Yield all images in batches, with the same masks in every call; see :func:`evaluate`."""
-    for first in range(0, len(images), _EVALUATED):
-        part = slice(first, first + _EVALUATED)
-        pixels, labels = images.pixels[part], images.labels[part]
-        rng = _rng(_EVALUATION_SEED, first)
-        orders = order
-        if order.ndim == 2:
-            orders = np.argsort(rng.random((len(labels), order.shape[1])), axis=1)
-        yield batch(task, pixels, labels, orders, rng, augment=False)

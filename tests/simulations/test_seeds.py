@@ -18,7 +18,7 @@ from simulations.positional import training_runs, transfer_runs
 from simulations.positional.claims import figure_2
 from simulations.reproduction.claim import Context
 from simulations.reproduction.registry import load
-from simulations.seeds import seed_at, seeds_of
+from simulations.seeds import rng_at, seed_at, seeds_of
 from tests.simulations.test_falsify import known_system, run_of
 
 ROOTS = (0, 1, 2, 3)
@@ -50,6 +50,9 @@ def test_streams_of_neighbouring_roots_differ():
     assert len(set(every)) == len(every)
     assert seeds_of(3, 4) == [seed_at(3, k) for k in range(4)]
     assert seeds_of(3, 5)[:4] == seeds_of(3, 4)
+    keys = [(), (0,), (1,), (0, 1), (1, 0)]
+    numbers = [rng_at(root, *key).random() for root in range(20) for key in keys]
+    assert len(set(numbers)) == len(numbers)
     draws = np.array([np.random.default_rng(seed).normal(size=400) for seed in every[:12]])
     correlation = np.corrcoef(draws)[~np.eye(12, dtype=bool)]
     assert np.abs(correlation).max() < 5.0 / 400**0.5

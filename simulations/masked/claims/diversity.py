@@ -16,7 +16,7 @@ from simulations.figures.style import COLOURS, panel_letter, styled
 from simulations.masked import runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.seeds import seeds_of
+from simulations.seeds import rng_at, seeds_of
 
 SIDE, TOP = 14, 10  # grid of ViT-B/16, and keys per query in the paper
 SEEDS = 10  # of ties and masks
@@ -91,7 +91,7 @@ def problem_of(seed: int, query: int = 0) -> MaskedProblem:
     The left half is global in the first cluster, the lower half in the second. The other half is
     divided into strips of 4 or 5 by 3 or 4 patches in random order (information gap about .2).
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(14,)))
+    rng = rng_at(seed, 14)
     row, column = np.divmod(np.arange(SIDE**2), SIDE)
     partitions = []
     for across, along in ((column, row), (SIDE - 1 - row, column)):  # global: across < 7
@@ -141,7 +141,7 @@ def maps_of(seed: int, k: int) -> xarray.Dataset:
     diversity = np.empty((len(PATTERNS), SEEDS))
     shares, unmasked = np.empty((len(PATTERNS), SEEDS)), np.empty(len(PATTERNS))
     for draw in range(SEEDS):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k, draw)))
+        rng = rng_at(seed, k, draw)
         visible = np.ones(P)
         visible[rng.permutation(P)[: P // 2]] = 0.0
         logits = {

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from simulations.figures import report_figure
 from simulations.figures.shared import draw_slopes
 from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.seeds import rng_at
 from simulations.stated import evidence
 from simulations.stated.check import AGREES
 from symbolic import masked
@@ -21,7 +20,7 @@ SIZES = ((3, 2, 2, 3), (2, 2, 3, 4), (4, 2, 2, 5), (2, 3, 2, 4), (3, 2, 3, 6))
 def measure(context: Context) -> Measurement:
     """Derive the theory, and compare it with the full model at random sizes."""
     theory = load_theory(Path(masked.__file__).parent / "stated.py")
-    rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(16,)))
+    rng = rng_at(context.seed, 16)
     sizes = SIZES[:2] if context.quick else SIZES
     problems = [dict(zip("GCNM", row)) | {"z": float(rng.uniform(0.5, 2.0))} for row in sizes]
     result = evidence.collect(theory, problems, orders, conserved, values)

@@ -16,6 +16,7 @@ from simulations.figures import report_figure
 from simulations.figures.style import styled
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 
 _SAMPLES = 10_000
 #: Standard errors by which the sampled share of such points may differ from its probability.
@@ -64,7 +65,7 @@ def sample_data_point(problem: Problem, seed: int) -> xarray.Dataset:
     sampled points with y = +1 up to this one. ``outvoted`` is the share of points with more "-1"
     than "+1" among those with y = +1 of `_SAMPLES` samples.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(36,)))
+    rng = rng_at(seed, 36)
     sets = squares(problem)
     w = rng.normal(size=problem.dimension)
     w /= np.linalg.norm(w)

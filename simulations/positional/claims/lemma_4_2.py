@@ -11,6 +11,7 @@ import xarray
 
 from dynamics import Problem, State
 from dynamics.positional.oracle import descent as full
+from dynamics.positional.samples import random_feature
 from simulations.figures import report_figure
 from simulations.figures.style import COLOURS, REFERENCE, TIME, styled
 from simulations.positional import reference_runs as runs
@@ -18,7 +19,7 @@ from simulations.positional.reference_runs import describe
 from simulations.reproduction import proofs as proofs_of
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.seeds import seeds_of
+from simulations.seeds import rng_at, seeds_of
 from symbolic.positional import lemma_4_2
 
 _HORIZON = 1e4
@@ -112,8 +113,8 @@ def span_response(problem: Problem, points: int, seed: int = 0) -> xarray.Datase
     ``rate`` is :math:`-\langle\partial_v L,u\rangle/\epsilon` at v = alpha w* + epsilon u for a
     random unit vector u. ``growth`` is the exponential of its integral over time.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D,)))
-    w_star = runs.random_direction(rng, problem.dimension)
+    rng = rng_at(seed, problem.D)
+    w_star = random_feature(problem, rng)
     u = rng.normal(size=problem.dimension)
     u -= (u @ w_star) * w_star
     u /= np.linalg.norm(u)

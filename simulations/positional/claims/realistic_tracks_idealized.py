@@ -26,6 +26,7 @@ from simulations.positional.reference_runs import describe
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 
 #: A distance falls with N if its exponent is below this, half way from 0 to the -1/2 of a mean.
 TOLERANCE = -0.25
@@ -119,7 +120,7 @@ def _distances(settings: Settings, context: Context) -> xarray.Dataset:
     across, shifts = np.empty(shape[1:]), np.empty(shape[2:])
     semi_to_ideal = np.empty((len(steps), settings.runs))
     for run in range(settings.runs):
-        rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(run,)))
+        rng = rng_at(context.seed, run)
         start, semi = _semi_realistic(settings, rng)
         context.progress((run + 0.4) / settings.runs)
         same = _paths(problem, idealized(problem, *rates, float(start[1][0])))

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from simulations.figures import report_figure
 from simulations.figures.shared import draw_slopes
 from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.seeds import rng_at
 from simulations.stated import evidence
 from simulations.stated.check import AGREES
 from symbolic import positional
@@ -42,7 +41,7 @@ def orders(D: Any, C: Any) -> dict[str, Any]:
 
 def random_problems(seed: int, sizes: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
     """Return problems of these sizes with random constants."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(16,)))
+    rng = rng_at(seed, 16)
     return [
         {
             "D": D,

@@ -16,6 +16,7 @@ from simulations.positional.figures import explicit_transformer as figures
 from simulations.positional.figures.explicit_transformer import RULES
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
+from simulations.seeds import rng_at
 
 #: Largest difference between enumerated error and the exact error of the limit.
 TOLERANCE = 1e-10
@@ -183,7 +184,7 @@ def gram_margins(D: int, C: int, draws: int, attempts: int, seed: int) -> xarray
     Cauchy-Schwarz inequality.
     """
     problem = Problem(D=D, C=C, q=C / D)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(35,)))
+    rng = rng_at(seed, 35)
     sets = contiguous(problem)
     worst, longest, meeting = [], [], []
     for _ in range(draws):

@@ -17,6 +17,7 @@ from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, TIME, panel_letters, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 
 C = 4
 #: Flow times d^k at which the conclusions must hold: T >= poly(d)/eta.
@@ -83,7 +84,7 @@ def trained(case: Case, run: int, seed: int) -> History:
         If the flow does not reach the last of `POWERS`.
     """
     problem = case.problem
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*case, run)))
+    rng = rng_at(seed, *case, run)
     w_star, partition = random_feature(problem, rng), contiguous(problem)
     X, y = sample(problem, case.N, rng, partition, w_star)
     result = train_by_flow(

@@ -15,6 +15,7 @@ from simulations.figures import report_figure
 from simulations.figures.style import REFERENCE, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 
 #: m, p, d and b of each draw: W_O (m, p), W_V (p, d), W_K and W_Q (b, d).
 SHAPES = ((3, 2, 3, 2), (2, 1, 2, 2), (4, 2, 2, 1), (2, 3, 2, 1))
@@ -53,7 +54,7 @@ class Forms(NamedTuple):
     Attributes
     ----------
     forms, expected
-        Numbers of forms found and of known ones.
+        Numbers of computed and of known forms.
     outside
         Largest distance of a unit form of one space from the other space.
     rates, controls
@@ -69,7 +70,7 @@ class Forms(NamedTuple):
 
 def find_forms(shape: tuple[int, int, int, int], seed: int) -> Forms:
     """Return the conserved forms of one shape, from gradients at random weights and tokens."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=shape))
+    rng = rng_at(seed, *shape)
     m, p, d, b = shape
     n = m * p + p * d + 2 * b * d
     samples = [_sample(shape, rng) for _ in range(n * (n + 1) // 2 + MORE)]

@@ -12,6 +12,7 @@ from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 from simulations.shallow.runs import random_start
 
 STEPS, EVERY, RATES = 500, 25, (0.05, 0.1)
@@ -76,7 +77,7 @@ def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
         Change of A and H during training, the smaller one.
     """
     M, d, m, L, queries, B, N = draw
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(M, d, m)))
+    rng = rng_at(seed, M, d, m)
     U = np.linalg.qr(rng.normal(size=(d, M)))[0]
     V, K, Q = np.eye(d) + 0.2 * rng.normal(size=(3, d, d)) / np.sqrt(d)
     a = np.where(np.arange(m) % 2, -1.0, 1.0) / np.sqrt(m)
@@ -121,7 +122,7 @@ def _reduced_matrices(full: Any, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def conserved_drift(eta: float, seed: int) -> np.ndarray:
     """Return the changes of the four conserved quantities up to the flow time, (4,)."""
     problem = ShallowProblem(neurons=20, xi=0.3)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(99,)))
+    rng = rng_at(seed, 99)
     start = random_start(problem, rng, sigma=0.3, delta=0.3)
     samples = sample(problem, 20, rng)
     end = train_on_counts(
@@ -156,8 +157,8 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists: dict[str, Any] = {}
     for number, name in enumerate(data["draw"].values):
         curve = data["difference"].isel(draw=number)
-        look = PROBLEM_STYLES[number] | {"linewidth": 1.2, "label": str(name)}
-        artists[str(name)] = left.plot(data["step"], curve.where(curve > 0.0), **look)[0]
+        style = PROBLEM_STYLES[number] | {"linewidth": 1.2, "label": str(name)}
+        artists[str(name)] = left.plot(data["step"], curve.where(curve > 0.0), **style)[0]
     left.axhline(data.attrs["tolerance"], **REFERENCE)
     left.axhline(np.finfo(float).eps, **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
     left.set(yscale="log", ylim=(1e-17, 1e-10), xlabel="step", ylabel=r"$|$counts $-$ tokens$|$")

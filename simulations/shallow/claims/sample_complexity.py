@@ -18,6 +18,7 @@ from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import cells as interval
 from simulations.reproduction.intervals import columns
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.seeds import rng_at
 from simulations.shallow.figures import run_label
 from simulations.shallow.runs import half_of_sets, random_start, train_until
 
@@ -137,7 +138,7 @@ def half_succeed(
 
     def suffices(size_and_seed: tuple[int, int]) -> bool:
         N, seed = size_and_seed
-        rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(N, seed)))
+        rng = rng_at(root, N, seed)
         start = random_start(problem, rng)
         weights = rng.multinomial(N, population.probability)
         return train_until(problem, start, ETA, level, weights, population)[0] == 0.0

@@ -15,7 +15,7 @@ from dynamics import Trajectory, gradient_flow
 from simulations.figures import report_figure
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.seeds import seeds_of
+from simulations.seeds import rng_at, seeds_of
 from simulations.stated.figures import in_context
 from simulations.stated.findings import examine
 from simulations.stated.full import FullModel
@@ -180,7 +180,7 @@ def staircase(theory: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return time and loss of the full model from small random entries."""
     at = {"N": PAIRS, "start": SIZE} | dict(zip("abcd", STEPS))
     model = FullModel(theory, theory.checked(at), integrated=True).dense
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(16,)))
+    rng = rng_at(seed, 16)
 
     def arrays(state: np.ndarray) -> dict[str, np.ndarray]:
         return dict(zip("vkq", state.reshape(3, 4, 4)))

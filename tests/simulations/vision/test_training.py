@@ -10,6 +10,7 @@ from tests.closeness import close, within
 jax = pytest.importorskip("jax")
 
 from dynamics.core.adam import initial_moments  # noqa: E402
+from simulations.vision.evaluation import evaluate, evaluation_batches  # noqa: E402
 from simulations.vision.models import ARCHITECTURES, Model, apply  # noqa: E402
 from simulations.vision.patches import (  # noqa: E402
     cell_permutation,
@@ -22,8 +23,6 @@ from simulations.vision.tasks import Settings, batch  # noqa: E402
 from simulations.vision.training import (  # noqa: E402
     State,
     batches,
-    evaluate,
-    evaluation_batches,
     flatten,
     permutation_deviation,
     rates,
