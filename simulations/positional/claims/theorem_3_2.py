@@ -132,7 +132,7 @@ def enumerated_errors(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def _index(case: Case) -> dict[str, float]:
-    """Return D, C and qD by name."""
+    """Return the index levels D, C and qD of a problem."""
     return dict(zip(("D", "C", "qD"), case))
 
 
