@@ -142,21 +142,23 @@ def sweep_configs(quick: bool, thorough: bool = False) -> list[SweepConfig]:
     return configs
 
 
-def sweeps(wanted: Sequence[SweepConfig], context: Context) -> dict[SweepConfig, Sweep]:
+def sweeps(configs: Sequence[SweepConfig], context: Context) -> dict[SweepConfig, Sweep]:
     """Return the test errors of sweeps; equal runs are computed once per process."""
     results = {}
-    for entry in context.track(wanted):
-        parts = (entry.learner, f"{entry.qD:g}", entry.D, entry.sizes[0], entry.runs, context.seed)
+    for config in context.track(configs):
+        learner, qD, D, sizes, runs = config
+        parts = (learner, f"{qD:g}", D, sizes[0], runs, context.seed)
         name = "-".join(map(str, parts)).replace(" ", "-")
-        errors = stored(context, name, partial(_errors, entry, context.seed))
-        problem = downstream(entry.D, entry.qD)
-        results[entry] = Sweep(entry.learner, problem, entry.sizes, errors)
+        errors = stored(context, name, partial(_errors, config, context.seed))
+        results[config] = Sweep(learner, downstream(D, qD), sizes, errors)
     return results
 
 
-def _errors(entry: SweepConfig, seed: int) -> list[list[float]]:
-    problem, runs = downstream(entry.D, entry.qD), range(entry.runs)
-    return [[test_error(entry.learner, problem, N, run, seed) for run in runs] for N in entry.sizes]
+def _errors(config: SweepConfig, seed: int) -> list[list[float]]:
+    problem, runs = downstream(config.D, config.qD), range(config.runs)
+    return [
+        [test_error(config.learner, problem, N, run, seed) for run in runs] for N in config.sizes
+    ]
 
 
 @cache
@@ -316,11 +318,11 @@ def _test_coefficients(problem: Problem, seed: int) -> np.ndarray:
     return np.asarray((coefficients * y[:, None]).astype(float))
 
 
-def parameters(wanted: Sequence[SweepConfig], seed: int) -> dict[str, Any]:
+def parameters(configs: Sequence[SweepConfig], seed: int) -> dict[str, Any]:
     """Return the parameters of the sweeps, for the report."""
     return {
-        "problem at D = 32": asdict(downstream(32, wanted[0].qD)),
-        "sweeps": [entry._asdict() for entry in wanted],
+        "problem at D = 32": asdict(downstream(32, configs[0].qD)),
+        "sweeps": [config._asdict() for config in configs],
         "pre-training (N, steps, learning rate of A)": PRETRAINING,
         "independent groups of runs (pre-training, data, held-out samples)": SEEDS,
         "learning rate of v": RATE,

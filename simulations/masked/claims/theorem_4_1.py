@@ -168,15 +168,15 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for letter, ax, name, label in zip("ab", panels, ("excess", "shortfall"), labels):
         for number, run in enumerate(data["run"].values):
             part = data.isel(run=number)
-            look = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
+            style = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
             if number >= len(PROBLEM_STYLES):
-                look["linewidth"] = 0.9
+                style["linewidth"] = 0.9
             later = (part["time"] > 0.0) & (part[name] > _LEAST)
             artists[str(run)] = ax.plot(
                 part["time"].where(later),
                 part[name].where(later),
                 label=regime_label(str(run)),
-                **look,
+                **style,
             )[0]
         ax.axhline(data.attrs["eps"], **REFERENCE)
         ax.set(xscale="log", yscale="log", xlim=(1e-1, None), ylim=(1e-6, 2.0))

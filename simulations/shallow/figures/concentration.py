@@ -8,7 +8,7 @@ from matplotlib.ticker import NullFormatter
 
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 
-_BLUE, _RED, _GREEN = (look["color"] for look in PROBLEM_STYLES[:3])
+_BLUE, _RED, _GREEN = (style["color"] for style in PROBLEM_STYLES[:3])
 
 
 @styled
@@ -87,11 +87,11 @@ def _draw_rate(ax: Any, data: xarray.Dataset) -> Any:
 def _draw_limits(by_eta: Any, by_ratio: Any, data: xarray.Dataset) -> dict[str, Any]:
     """Draw the final 1 - attention against eta and against eta_KQ/eta."""
     artists = {}
-    for name, axis, ax, looks in (
+    for name, axis, ax, style in (
         ("by_eta", "eta", by_eta, {"color": _BLUE, "marker": "o"}),
         ("by_ratio", "ratio", by_ratio, {"color": _RED, "marker": "s"}),
     ):
-        artists[name] = ax.plot(data[axis], data[name], **looks)[0]
+        artists[name] = ax.plot(data[axis], data[name], **style)[0]
         ax.set(xscale="log", yscale="log")
     ratio = data["ratio"].values
     by_ratio.plot(ratio, float(data["by_ratio"][-1]) * ratio[-1] / ratio, **REFERENCE)
