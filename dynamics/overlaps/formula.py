@@ -171,8 +171,8 @@ class Derivatives:
         """The derivative of the loss in each varying Gram entry."""
         total = [self.zero] * self.unknown
         for coefficient, numbers in self.formula.terms:
-            for place, k in enumerate(numbers):
-                others = (self.parts[j].value for i, j in enumerate(numbers) if i != place)
+            for position, k in enumerate(numbers):
+                others = (self.parts[j].value for i, j in enumerate(numbers) if i != position)
                 factor = prod(others, start=coefficient)
                 total = [x + factor * slope for x, slope in zip(total, self._slopes[k])]
         return total
@@ -194,7 +194,7 @@ class Derivatives:
         ]
         for coefficient, numbers in self.formula.terms:
             for i, k in enumerate(numbers):
-                rest = [self.parts[j].value for place, j in enumerate(numbers) if place != i]
+                rest = [self.parts[j].value for position, j in enumerate(numbers) if position != i]
                 factor = prod(rest, start=coefficient)
                 for e, f in product(range(n), repeat=2):
                     total[e][f] = total[e][f] + factor * second[k][e][f]
@@ -203,8 +203,8 @@ class Derivatives:
                         continue
                     rest = [
                         self.parts[x].value
-                        for place, x in enumerate(numbers)
-                        if place not in (i, j)
+                        for position, x in enumerate(numbers)
+                        if position not in (i, j)
                     ]
                     factor = prod(rest, start=coefficient)
                     for e, f in product(range(n), repeat=2):

@@ -73,7 +73,7 @@ class Grid(NamedTuple):
             number = math.ceil(CUT / step)
             if not number <= _MOST_NODES:
                 raise OverflowError(f"a variance of {np.max(covariance):.3g} needs too many nodes")
-            node = step * np.arange(-number, number + 1)
+            node: Array = step * np.arange(-number, number + 1, dtype=np.float64)
             steps.append(step)
             strips.append(strip)
             nodes.append(node)

@@ -164,13 +164,13 @@ def _pair_of(x: Element, y: Element) -> Pair | None:
 def _representatives(theory: OverlapTheory, values: dict[str, float]) -> list[tuple[int, int]]:
     """Return a pair of vectors for each order parameter that exists at these sizes."""
     vectors = members(theory.vectors, _elements(theory, values))
-    places: dict[Pair, tuple[int, int]] = {}
+    positions: dict[Pair, tuple[int, int]] = {}
     for i, x in enumerate(vectors):
         for j, y in enumerate(vectors):
             pair = _pair_of(x, y)
             if pair is not None:
-                places.setdefault(pair, (i, j))
-    return [places[pair] for pair in theory.orders if pair in places]
+                positions.setdefault(pair, (i, j))
+    return [positions[pair] for pair in theory.orders if pair in positions]
 
 
 def state_of(vectors: np.ndarray, representatives: list[tuple[int, int]]) -> np.ndarray:

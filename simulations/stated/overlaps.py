@@ -178,12 +178,12 @@ def _formula(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int
 def algebra(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]) -> Algebra:
     """Return the equivariant matrices of a theory at given sizes."""
     pairs = [pair for pair in theory.pairs if pair.unordered in entries]
-    kept = {theory.pairs.index(pair): k for k, pair in enumerate(pairs)}
+    stored = {theory.pairs.index(pair): k for k, pair in enumerate(pairs)}
     index = {pair: k for k, pair in enumerate(pairs)}
     products = []
     for result, left, right, count in theory.multiplication():
-        if {result, left, right} <= kept.keys() and (number := numbers.integer(count)):
-            products.append((kept[result], kept[left], kept[right], number))
+        if {result, left, right} <= stored.keys() and (number := numbers.integer(count)):
+            products.append((stored[result], stored[left], stored[right], number))
 
     def on_sphere(pair: Pair) -> bool:
         return pair.is_diagonal and isinstance(pair.first, Vectors) and pair.first.sphere

@@ -127,8 +127,8 @@ class OverlapTheory:
     start
         Mapping from names of order parameters to initial values, numbers or expressions; by default
         1 for squared norms and 0 for others.
-    defaults, usual
-        Default sizes and constants; ``usual`` is another name.
+    defaults
+        Default sizes and constants.
 
     Raises
     ------
@@ -162,14 +162,13 @@ class OverlapTheory:
         names: Mapping[str, str] | None = None,
         start: Mapping[str, Any] | None = None,
         defaults: Mapping[str, float] | None = None,
-        usual: Mapping[str, float] | None = None,
     ) -> None:
         self.name, self.paper, self.location = name, paper, calling_line()
         check_text("name", name)
         check_text("paper", paper)
         self.sizes, self.parameters = tuple(sizes), tuple(parameters)
         self.directions, self.data = tuple(directions), tuple(data)
-        self.defaults = dict(defaults or usual or {})
+        self.defaults = dict(defaults or {})
         self.constants: tuple[Constant, ...] = ()
         self.digest: str | None = None
         arguments: tuple[tuple[str, type, tuple[Any, ...]], ...] = (
@@ -184,7 +183,8 @@ class OverlapTheory:
                     isinstance(value, cls),
                     f"{argument}: {value!r} is not allowed: each must be of class {cls.__name__}",
                 )
-        families = [x.name for x in (*self.sizes, *self.vectors, *self.data)]
+        families = [size.name for size in self.sizes]
+        families += [family.name for family in (*self.vectors, *self.data)]
         repeated = sorted({x for x in families if families.count(x) > 1})
         require(not repeated, f"{', '.join(repeated)}: each name must be used once")
         require(bool(self.parameters), "parameters = () is not allowed: at least one is trained")
@@ -399,12 +399,12 @@ class OverlapTheory:
                     continue
                 inside = {x.label for x in (a, b) if x.family.over is family.over}
                 used = sorted(label for label in inside if isinstance(label, int))
-                places: list[tuple[int | None, sp.Expr]] = [(None, sp.Integer(1))]
+                positions: list[tuple[int | None, sp.Expr]] = [(None, sp.Integer(1))]
                 if family.over is not None:
-                    places = [(k, sp.Integer(1)) for k in used]
-                    places.append((2, family.number - len(used)))
-                for place, number in places:
-                    c = Element(family, place)
+                    positions = [(k, sp.Integer(1)) for k in used]
+                    positions.append((2, family.number - len(used)))
+                for position, number in positions:
+                    c = Element(family, position)
                     rows.append((index[pair], index[_pair(a, c)], index[_pair(c, b)], number))
         return rows
 

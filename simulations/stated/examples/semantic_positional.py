@@ -13,15 +13,15 @@ omega, tau, c = constants(omega="in [0, 1]", tau="in [0, 1]", c="> 0")
 
 space = Euclidean("coordinate", d)
 ws, p, u = Directions("ws", space, gram=c**2), Directions("p", space), Directions("u", space)
-one, two = Normal("one", space), Normal("two", space)
+first, second = Normal("first", space), Normal("second", space)
 w = Vectors("w", space)
 
 
-def loss(w, ws, p, u, one, two):
-    """Half the squared error of one sentence."""
-    student = (w @ one - w @ two + 2 * (w @ p)).sigmoid()
-    teacher = (1 - omega) * (ws @ one - ws @ two).sigmoid() + omega * (1 + tau) / 2
-    return ((student - teacher) * (u @ one - u @ two)) ** 2 / 2
+def loss(w, ws, p, u, first, second):
+    """Half the squared error of first sentence."""
+    student = (w @ first - w @ second + 2 * (w @ p)).sigmoid()
+    teacher = (1 - omega) * (ws @ first - ws @ second).sigmoid() + omega * (1 + tau) / 2
+    return ((student - teacher) * (u @ first - u @ second)) ** 2 / 2
 
 
 THEORY = OverlapTheory(
@@ -30,7 +30,7 @@ THEORY = OverlapTheory(
     sizes=(d,),
     parameters=(w,),
     directions=(ws, p, u),
-    data=(one, two),
+    data=(first, second),
     loss=loss,
     names={"w.w": "q", "w.ws": "semantic", "w.p": "positional", "w.u": "r"},
     start={"q": 0.01},

@@ -150,13 +150,13 @@ def test_descent_on_overlaps_is_descent_on_vectors(name, values):
     numbers = dict(risk.problem.values)
     dense = overlap_check.dense_model(statement, numbers)
     vectors = overlap_check.random_vectors(statement, numbers, np.random.default_rng(3))
-    places = overlap_check._representatives(statement, numbers)
-    state = overlap_check.state_of(vectors, places)
+    positions = overlap_check._representatives(statement, numbers)
+    state = overlap_check.state_of(vectors, positions)
     for _ in range(2):
         loss, vectors = dense.step(vectors, 0.5)
         assert risk.loss(state) == pytest.approx(loss, rel=1e-12, abs=0)
         state = risk.step(state, 0.5)
-        within(state, overlap_check.state_of(vectors, places), 1e-12)
+        within(state, overlap_check.state_of(vectors, positions), 1e-12)
 
 
 def test_the_step_is_quadratic_in_the_learning_rate():
