@@ -79,6 +79,11 @@ class Risk(ABC):
         return {"expectation": self.method, "population_tolerance": self.tolerance}
 
     @property
+    def trained(self) -> np.ndarray:
+        """1 for each trained order parameter, 0 for each fixed one, which does not decay, (n,)."""
+        return np.ones(len(self.order_parameters))
+
+    @property
     def predicted_seconds(self) -> float:
         """Predicted cost of a gradient in seconds; 0 if negligible."""
         return 0.0

@@ -99,6 +99,15 @@ class ShallowPopulation(Risk):
         """Number of samples of label +1 up to permutations of the irrelevant patterns."""
         return len(self._data.indices)
 
+    @property
+    def trained(self) -> np.ndarray:
+        """0 for the entries of a fixed V, and of K and Q without trained attention, else 1."""
+        trained, layout = np.ones(len(self.order_parameters)), self.problem.layout
+        trained[layout.V] = self.problem.train_value
+        for slots in (layout.K, layout.Q):
+            trained[slots] = self.problem.attention == "trained"
+        return trained
+
     def gradient_plan(self, state: Any) -> GradientData:
         """Return the data of the compiled gradient, the same at all states."""
         return self._data

@@ -22,6 +22,11 @@ from simulations.seeds import rng_at, seed_at, seeds_of
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 at which runs have learned.
 EPS = 1e-4
+#: Smallest ratio of |Phi_1| to other correlations at the switch, and of the later growth of Phi_n
+#: to the change of Phi_1.
+LEAD = 3.0
+#: Largest other correlation over Phi_n when p has learned.
+CLOSE_TO_ZERO = 0.1
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,35 @@ from dynamics.shallow.training import History
 _THREADS = 2
 _RESAMPLED = 400
 _RECORDS = 40  # of the first segment of `descend`
+#: Pairs alpha_*, alpha_# of the runs that are compared with alpha_*/(alpha_* + alpha_#).
+PLATEAUS = ((0.5, 0.05), (0.4, 0.1), (0.3, 0.1), (0.3, 0.2))
+#: At alpha_*, alpha_# = .3, .2 descent with eta_KQ = 2 already has another limit than the flow.
+PLATEAU_RATIO, PLATEAU_ETA, BELOW = 100.0, 0.005, 0.05
+#: Allowed excess of attention over the plateau.
+ROUNDING = 1e-9
+
+
+def problem_of(
+    ratio: float, relevant: float, confusion: float, L: int, xi: float, neurons: int
+) -> ShallowProblem:
+    """Return the problem with V frozen and one irrelevant pattern per sample."""
+    return ShallowProblem(
+        L=L,
+        alpha_relevant=relevant,
+        alpha_confusion=confusion,
+        background="single",
+        neurons=neurons,
+        overlap=0.0,
+        xi=xi,
+        attention_rate=ratio,
+        train_value=False,
+    )
+
+
+def attention_of(logits: np.ndarray, relevant: float, confusion: float) -> float:
+    """Return the attention to relevant keys, given the logits of all patterns (M,)."""
+    keys = np.array([relevant, confusion, 1.0 - relevant - confusion]) * np.exp(logits[:3])
+    return float(keys[0] / keys.sum())
 
 
 def map_in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from dynamics.core.crossing import root
 from dynamics.core.integrate import Path
 from dynamics.theory.risk import TheoryRisk
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.meaning import number, violation
+from simulations.falsify.language import number, violation
 from symbolic.theory import Theory
 
 #: Margins of a statement that holds exactly at its boundary, and of an undefined one; largest one.

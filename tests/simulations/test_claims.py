@@ -32,6 +32,7 @@ SECTION_4_1 = (
     "gamma-ge-rho",
     "sigma-a-breaks-symmetry",
     "reduced-equals-full",
+    "optimizers",
 )
 #: Names of the figures.
 FIGURES = (
@@ -48,6 +49,7 @@ FIGURES = (
     "gamma-rho-condition",
     "symmetry-breaking",
     "reduced-against-full",
+    "optimizers",
 )
 #: Claims whose criterion, horizon or rates were changed after a run.
 AMENDED = {
@@ -119,6 +121,7 @@ class TestOutcomes:
             ("gamma-ge-rho", Verdict.FAILS),
             ("sigma-a-breaks-symmetry", Verdict.HOLDS),
             ("reduced-equals-full", Verdict.HOLDS),
+            ("optimizers", Verdict.FINDING),
         ],
     )
     def test_verdict(self, claim_id, expected):

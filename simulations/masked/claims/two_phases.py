@@ -12,14 +12,12 @@ from simulations.maps import Sweep, map_data
 from simulations.masked import runs
 from simulations.masked.figures import trajectories
 from simulations.masked.maps import MAPS
+from simulations.masked.runs import LEAD
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 from simulations.sweep.compute import compute, grid
 
-#: Smallest ratio of |Phi_1| to other correlations at the switch, and of the later growth of Phi_n
-#: to the change of Phi_1.
-LEAD = 3.0
 #: The theory requires a gap away from zero; cells with a smaller |Delta| are counted separately.
 CLOSE = 0.1
 #: Seeds of random masks.

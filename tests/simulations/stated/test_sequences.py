@@ -1,5 +1,6 @@
 """Theories on ordered positions: check values, full model, exact weights, proved digits."""
 
+import re
 from fractions import Fraction
 from math import comb
 from pathlib import Path
@@ -18,7 +19,7 @@ from simulations.stated.digits import digits
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
 from simulations.stated.runs import risk
-from symbolic.theory import load_theory
+from symbolic.theory import TheoryError, load_theory
 from symbolic.theory.source import source
 from tests.closeness import close, within
 
@@ -80,13 +81,19 @@ def example(name, *changes):
     return text
 
 
+def derived(theory, values, state):
+    """Return loss and gradient of the emitted program, as plain Python."""
+    checked = theory.checked(values)
+    function, data = mean_function(source(theory), theory.name), law(theory, checked).orbits()
+    return mean(function, data, state, list(checked.values()))
+
+
 def agreement_at(theory, values, seed=0):
     """Return the comparison with the full model at a random state."""
     checked = theory.checked(values)
     state = np.random.default_rng(seed).normal(size=len(theory.orders))
     full, data = FullModel(theory, checked), law(theory, checked).orbits()
-    function = mean_function(source(theory), theory.name)
-    reduced = mean(function, data, state, list(checked.values()))
+    reduced = derived(theory, values, state)
     return compared(theory, checked, full, data, state, reduced)
 
 
@@ -117,17 +124,17 @@ def test_every_operation_agrees_with_the_full_model(theory_of, text):
 def test_check_values_of_a_markov_chain(theory_of):
     """Values of an independent implementation (B), with all the digits that it printed."""
     theory = theory_of(example("markov_chain", ("T = 8", "T = 4")))
-    population = risk(theory, p=0.2, q=0.3, sign=-1)
     state = [0.7, -0.4, 0.3, 0.2]
-    close(population.evaluate(state).loss, 0.7033881962935, rel=1e-13)
+    loss, gradient = derived(theory, {"p": 0.2, "q": 0.3, "sign": -1}, state)
+    close(loss, 0.7033881962935, rel=1e-13)
     slopes = [-0.0182534732, -0.015032272, 0.0008453985, 0.1912813139]
-    within(population.gradient(state), slopes, 6e-11)
+    within(gradient, slopes, 6e-11)
 
 
 def test_check_value_of_statistical_induction(theory_of):
     theory = theory_of(example("statistical_induction", ("T = 6", "T = 3")))
-    population = risk(theory, S=3)
-    close(population.loss([0.1, 0.8, -0.3, 0.9, -0.2]), 1.077860559175, rel=1e-12)
+    loss, _ = derived(theory, {"S": 3}, [0.1, 0.8, -0.3, 0.9, -0.2])
+    close(loss, 1.077860559175, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -226,3 +233,38 @@ def test_the_number_of_orbits_of_two_symbols():
     theory = load_theory(FOLDER / "markov_chain.py")
     values = theory.checked({"p": 0.2, "q": 0.3, "sign": 1})
     assert count_orbits(law(theory, values)) == sum(comb(8, k) for k in range(9))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("markov_chain", {"p": 0.2, "q": 0.3, "sign": -1}),
+        ("statistical_induction", {"S": 3}),
+        ("causal_structure", {"S": 3, "eps": 0.05}),
+    ],
+)
+def test_an_exported_module_has_the_same_numbers(name, values):
+    theory, module = load_theory(FOLDER / f"{name}.py"), {}
+    exec(compile(theory.export("python"), "<exported>", "exec"), module)
+    state = np.sin(1.0 + np.arange(len(theory.orders)))
+    loss, gradient = derived(theory, values, state)
+    close(module["loss"](state, **values), loss, rel=1e-13)
+    within(module["gradient"](state, **values), gradient, 1e-14)
+
+
+def test_an_exported_module_imports_only_numpy():
+    text = load_theory(FOLDER / "markov_chain.py").export("python")
+    lines = [line for line in text.splitlines() if re.match(r"(import|from) ", line)]
+    assert lines == ["import math as _math", "import numpy as _np"]
+
+
+@pytest.mark.parametrize("form", ["latex", "jax"])
+def test_formulas_are_rejected(form):
+    with pytest.raises(TheoryError, match="formulas of a theory on ordered positions are not avai"):
+        load_theory(FOLDER / "markov_chain.py").export(form)
+
+
+def test_the_export_as_text_names_data_and_order_parameters():
+    text = load_theory(FOLDER / "statistical_induction.py").export("text")
+    assert "  W[other token]: W[other token], S*(S - 1) entries, start 0\n" in text
+    assert "  x: sequence over position (7), token (S)\n" in text

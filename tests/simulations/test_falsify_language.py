@@ -11,8 +11,14 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.grammar import ConjectureError, parse
-from simulations.falsify.meaning import depends_on_the_whole_run, holds, number, violation
+from simulations.falsify.language import (
+    ConjectureError,
+    depends_on_the_whole_run,
+    holds,
+    number,
+    parse,
+    violation,
+)
 from symbolic.core.grammar import FUNCTIONS, names_in
 
 NAMES = ("alpha", "gamma", "rho", "D")
