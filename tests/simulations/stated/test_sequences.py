@@ -268,3 +268,74 @@ def test_the_export_as_text_names_data_and_order_parameters():
     text = load_theory(FOLDER / "statistical_induction.py").export("text")
     assert "  W[other token]: W[other token], S*(S - 1) entries, start 0\n" in text
     assert "  x: sequence over position (7), token (S)\n" in text
+
+
+#: The induction head of arXiv 2511.01033 with its 19 order parameters typed as tensors, N = 2.
+INDUCTION = """
+N = 2
+T, query = 2 * N + 1, 2 * N
+position, word = Ordered("position", T), Ordered("word", 2 * N)
+spell = [*range(2 * N), 2 * N - 2]
+first, block, slot = Ordered("first", 3), Ordered("block", 3), Ordered("slot", 2)
+a = Tensor("a", first, start=0)
+b = Tensor("b", (block, slot, slot), start=0)
+g = Tensor("g", (slot, slot), start=0)
+
+def on(rule, t, s, over=position):
+    return relation(rule, **{t: position, s: over})
+
+def same(t, s):
+    return on(lambda i, j: spell[i] == spell[j], t, s)
+
+def here(t, s):
+    return on(lambda i, j: i == j, t, s)
+
+def turned(t, s):
+    return on(lambda i, j: int(i == j + 1 and j % 2 == 0 and i < query)
+              - int(j == i + 1 and i % 2 == 0 and j < query), t, s)
+
+def only(expression, index, value, over):
+    return (relation(lambda i: i == value, **{index: over}) * expression).sum(index)
+
+def of_slots(entry, p, r):
+    return only(only(entry, "p", p, slot), "r", r, slot)
+
+def loss(a, b, g):
+    kinds = (same, here, turned)
+    score = sum(a.at(i) * kinds[i]("t", "s") for i in range(3))
+    before = on(lambda t, s: s < t, "t", "s")
+    A = score.softmax(over="s", where=before, empty="zero")
+    made = lambda p, t, u: here(t, u) if p == 0 else A.renamed({"t": t, "s": u})
+    score = 0
+    for i in range(3):
+        for p in range(2):
+            for r in range(2):
+                left = only(made(p, "c", "u"), "c", query, position)
+                inner = ((left * kinds[i]("u", "w")).sum("u") * made(r, "x", "w")).sum("w")
+                score = score + of_slots(b.at(i, "p", "r"), p, r) * inner
+    seen = score.softmax(over="x", where=relation(lambda i: i < query, x=position))
+    result = 0
+    for e in range(2):
+        for r in range(2):
+            read = (seen * made(r, "x", "u")).sum("x")
+            read = read if e else only(made(r, "c", "u"), "c", query, position)
+            item = on(lambda i, k: spell[i] == k, "u", "k", word)
+            result = result + of_slots(g["p", "r"], e, r) * (read * item).sum("u")
+    label = relation(lambda k: k == 2 * N - 1, k=word)
+    return 0.5 * ((result - label) ** 2).sum("k")
+
+THEORY = Theory("induction in full", "Musat et al.", sizes=(), parameters=(a, b, g), loss=loss)
+"""
+
+
+def test_check_value_of_the_induction_head_in_full(theory_of):
+    """Values of an independent implementation (C): x = sin(1..19), N = 2."""
+    theory = theory_of(INDUCTION)
+    loss, gradient = derived(theory, {}, np.sin(np.arange(1.0, 20.0)))
+    slopes = dict(zip(theory.order_parameters, gradient))
+    assert len(slopes) == 19
+    close(loss, 1.32592227878, rel=1e-11)
+    close(slopes["a[2]"], -0.017128173456, rel=1e-10)
+    close(slopes["g[1,0]"], -0.597240467438, rel=1e-11)
+    check = agreement_at(theory, {})
+    assert max(check.difference, check.spread) <= 1e-13
