@@ -193,24 +193,22 @@ def descend(
 
 
 #: Function of weights and a number of steps that returns the run and the weights at its end.
-_Trainer = Callable[[dict[str, np.ndarray], int], tuple[CountTraining, dict[str, np.ndarray]]]
+_Trainer = Callable[[dict[str, Any], int], tuple[CountTraining, dict[str, Any]]]
 
 
 def _trainer(problem: ShallowProblem, samples: Cells, weights: Any, eta: float) -> _Trainer:
     """Return full-batch training on weighted cells, with evenly spaced records."""
-    data = samples.counts, samples.labels
 
-    def train(
-        current: dict[str, np.ndarray], steps: int
-    ) -> tuple[CountTraining, dict[str, np.ndarray]]:
+    def train(current: dict[str, Any], steps: int) -> tuple[CountTraining, dict[str, Any]]:
         run = train_on_counts(
-            *data,
+            samples.counts,
+            samples.labels,
             **current,
             steps=steps,
             queried=samples.queried,
             weights=weights,
             **_options(problem, eta),
-            test=data,
+            test=(samples.counts, samples.labels),
             records=np.linspace(0, steps, _RECORDS + 1).astype(int).tolist(),
         )
         return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": current["a"]}
@@ -268,11 +266,11 @@ def train_until(
     Unlike `descend` this tests the loss only at the end of segments, each a quarter longer than
     the last one, and records no curves. The parameters are the same.
     """
-    data = population.counts, population.labels
 
     def train(current: dict[str, Any], steps: int) -> CountTraining:
         return train_on_counts(
-            *data,
+            population.counts,
+            population.labels,
             **current,
             steps=steps,
             weights=weights,
