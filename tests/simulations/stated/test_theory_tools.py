@@ -131,6 +131,7 @@ def test_random_problems_are_valid_and_differ():
     assert theory.build(other).problem.values["D"] % other["K"] == 0
 
 
+@pytest.mark.slow
 def test_sizes_are_sampled_near_the_defaults_and_in_ranges():
     from hypothesis import find
 
@@ -218,6 +219,7 @@ def test_the_command_of_a_file_passes_on(tmp_path, monkeypatch, capsys):
         assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     """A conjecture that is false fails, with the command that shows it."""
     from simulations.stated import conjectures
@@ -236,6 +238,7 @@ def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("[a-z]*.py")))
 def test_every_example_runs(name, capsys):
     """In the tools a file's names must not mean something else."""

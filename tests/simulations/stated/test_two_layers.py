@@ -135,6 +135,7 @@ def test_a_smaller_group_keeps_more(two_pairs):
     assert smaller.orbits > 19
 
 
+@pytest.mark.slow
 def test_order_parameters_from_the_gradient_alone(entries):
     """From a start that every turn keeps: 19 values, 14 of which move; from 0: 12."""
     start = entries.fixed(drawn(6, entries.size))
