@@ -34,8 +34,8 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk
         The theory.
     remainder
         Probability of data orbits that may be omitted, the least probable first; 0 omits none. The
-        error in risk and gradient has a certified bound (``left_out``), infinite if the loss of a
-        datum has none.
+        method ``left_out`` returns a certified bound of the error in risk and gradient; it is
+        infinite if the loss of a datum is unbounded.
     values
         Sizes and constants; for a theory with a random start, also ``seed`` (default 0).
 

@@ -152,6 +152,8 @@ def mask(where: Any, over: str, empty: str) -> Node:
         f"empty = {short_repr(empty)} is not allowed: it must be 'zero' or 'error'",
     )
     expression = node(where)
+    for x in expression.all:
+        _require_relation(x)
     require(
         over in expression.axes,
         f"where = an expression without the index {over!r} is not allowed: it must be a relation "
@@ -194,17 +196,25 @@ def empty_rows(table: Relation, axis: int) -> Relation | None:
 
 def _value(x: Node, positions: Mapping[str, int]) -> sp.Expr:
     """Return the value of an expression of relations at positions."""
-    if x.op == "constant" and x.detail.is_Rational:
+    if x.op == "constant":
         return x.detail
     if x.op == "relation":
         number = 0
         for index, index_set in zip(x.indices, x.detail.axes):
             number = number * int(index_set.count) + positions[index]
         return x.detail.values[number]
-    if x.op == "same" and all(isinstance(index_set, Ordered) for index_set in x.axes.values()):
+    if x.op == "same":
         return sp.Integer(positions[x.indices[0]] == positions[x.indices[1]])
-    if x.op in ("add", "multiply"):
-        left, right = (_value(y, positions) for y in x.arguments)
-        return left + right if x.op == "add" else left * right
+    if x.op == "power":
+        return _value(x.arguments[0], positions) ** x.detail
+    left, right = (_value(y, positions) for y in x.arguments)
+    return left + right if x.op == "add" else left * right
+
+
+def _require_relation(x: Node) -> None:
+    """Raise `TheoryError` unless a node of a mask is a relation, a number or a sum or product."""
+    numbers = x.op in ("add", "multiply", "relation")
+    numbers |= x.op in ("constant", "power") and bool(x.detail.is_Rational)
+    numbers |= x.op == "same" and all(isinstance(s, Ordered) for s in x.axes.values())
     named = getattr(x.detail, "name", x.op) if x.op == "entry" else f"an expression with {x.op}"
-    raise TheoryError(_DATA_DEPENDENT.format(named))
+    require(numbers, _DATA_DEPENDENT.format(named))

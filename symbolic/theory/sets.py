@@ -182,7 +182,7 @@ class Ordered(Exchangeable):
         super().__init__(name, size)
         require(
             bool(self.size.is_Integer) and 1 <= self.size <= MOST_POSITIONS,
-            f"size = {short_repr(size)} is not allowed: the number of elements of {name} must be a "
+            f"size = {self.size} is not allowed: the number of elements of {name} must be a "
             f"whole number from 1 to {MOST_POSITIONS}, because every position is an order "
             "parameter of its own",
         )

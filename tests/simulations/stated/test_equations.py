@@ -1,4 +1,4 @@
-"""The printed equations are those of the kernel: their values, configuration by configuration."""
+"""Values of the printed equations, compared with the kernel."""
 
 import math
 

@@ -1,5 +1,6 @@
 """Theories on ordered positions: check values, full model, exact weights, proved digits."""
 
+import re
 from fractions import Fraction
 from math import comb
 from pathlib import Path
@@ -18,7 +19,7 @@ from simulations.stated.digits import digits
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
 from simulations.stated.runs import risk
-from symbolic.theory import load_theory
+from symbolic.theory import TheoryError, load_theory
 from symbolic.theory.source import source
 from tests.closeness import close, within
 
@@ -80,13 +81,19 @@ def example(name, *changes):
     return text
 
 
+def derived(theory, values, state):
+    """Return loss and gradient of the emitted program, as plain Python."""
+    checked = theory.checked(values)
+    function, data = mean_function(source(theory), theory.name), law(theory, checked).orbits()
+    return mean(function, data, state, list(checked.values()))
+
+
 def agreement_at(theory, values, seed=0):
     """Return the comparison with the full model at a random state."""
     checked = theory.checked(values)
     state = np.random.default_rng(seed).normal(size=len(theory.orders))
     full, data = FullModel(theory, checked), law(theory, checked).orbits()
-    function = mean_function(source(theory), theory.name)
-    reduced = mean(function, data, state, list(checked.values()))
+    reduced = derived(theory, values, state)
     return compared(theory, checked, full, data, state, reduced)
 
 
@@ -117,17 +124,17 @@ def test_every_operation_agrees_with_the_full_model(theory_of, text):
 def test_check_values_of_a_markov_chain(theory_of):
     """Values of an independent implementation (B), with all the digits that it printed."""
     theory = theory_of(example("markov_chain", ("T = 8", "T = 4")))
-    population = risk(theory, p=0.2, q=0.3, sign=-1)
     state = [0.7, -0.4, 0.3, 0.2]
-    close(population.evaluate(state).loss, 0.7033881962935, rel=1e-13)
+    loss, gradient = derived(theory, {"p": 0.2, "q": 0.3, "sign": -1}, state)
+    close(loss, 0.7033881962935, rel=1e-13)
     slopes = [-0.0182534732, -0.015032272, 0.0008453985, 0.1912813139]
-    within(population.gradient(state), slopes, 6e-11)
+    within(gradient, slopes, 6e-11)
 
 
 def test_check_value_of_statistical_induction(theory_of):
     theory = theory_of(example("statistical_induction", ("T = 6", "T = 3")))
-    population = risk(theory, S=3)
-    close(population.loss([0.1, 0.8, -0.3, 0.9, -0.2]), 1.077860559175, rel=1e-12)
+    loss, _ = derived(theory, {"S": 3}, [0.1, 0.8, -0.3, 0.9, -0.2])
+    close(loss, 1.077860559175, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -226,3 +233,109 @@ def test_the_number_of_orbits_of_two_symbols():
     theory = load_theory(FOLDER / "markov_chain.py")
     values = theory.checked({"p": 0.2, "q": 0.3, "sign": 1})
     assert count_orbits(law(theory, values)) == sum(comb(8, k) for k in range(9))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("markov_chain", {"p": 0.2, "q": 0.3, "sign": -1}),
+        ("statistical_induction", {"S": 3}),
+        ("causal_structure", {"S": 3, "eps": 0.05}),
+    ],
+)
+def test_an_exported_module_has_the_same_numbers(name, values):
+    theory, module = load_theory(FOLDER / f"{name}.py"), {}
+    exec(compile(theory.export("python"), "<exported>", "exec"), module)
+    state = np.sin(1.0 + np.arange(len(theory.orders)))
+    loss, gradient = derived(theory, values, state)
+    close(module["loss"](state, **values), loss, rel=1e-13)
+    within(module["gradient"](state, **values), gradient, 1e-14)
+
+
+def test_an_exported_module_imports_only_numpy():
+    text = load_theory(FOLDER / "markov_chain.py").export("python")
+    lines = [line for line in text.splitlines() if re.match(r"(import|from) ", line)]
+    assert lines == ["import math as _math", "import numpy as _np"]
+
+
+@pytest.mark.parametrize("form", ["latex", "jax"])
+def test_formulas_are_rejected(form):
+    with pytest.raises(TheoryError, match="formulas of a theory on ordered positions are not avai"):
+        load_theory(FOLDER / "markov_chain.py").export(form)
+
+
+def test_the_export_as_text_names_data_and_order_parameters():
+    text = load_theory(FOLDER / "statistical_induction.py").export("text")
+    assert "  W[other token]: W[other token], S*(S - 1) entries, start 0\n" in text
+    assert "  x: sequence over position (7), token (S)\n" in text
+
+
+#: The induction head of arXiv 2511.01033 with its 19 order parameters typed as tensors, N = 2.
+INDUCTION = """
+N = 2
+T, query = 2 * N + 1, 2 * N
+position, word = Ordered("position", T), Ordered("word", 2 * N)
+spell = [*range(2 * N), 2 * N - 2]
+first, block, slot = Ordered("first", 3), Ordered("block", 3), Ordered("slot", 2)
+a = Tensor("a", first, start=0)
+b = Tensor("b", (block, slot, slot), start=0)
+g = Tensor("g", (slot, slot), start=0)
+
+def on(rule, t, s, over=position):
+    return relation(rule, **{t: position, s: over})
+
+def same(t, s):
+    return on(lambda i, j: spell[i] == spell[j], t, s)
+
+def here(t, s):
+    return on(lambda i, j: i == j, t, s)
+
+def turned(t, s):
+    return on(lambda i, j: int(i == j + 1 and j % 2 == 0 and i < query)
+              - int(j == i + 1 and i % 2 == 0 and j < query), t, s)
+
+def only(expression, index, value, over):
+    return (relation(lambda i: i == value, **{index: over}) * expression).sum(index)
+
+def of_slots(entry, p, r):
+    return only(only(entry, "p", p, slot), "r", r, slot)
+
+def loss(a, b, g):
+    kinds = (same, here, turned)
+    score = sum(a.at(i) * kinds[i]("t", "s") for i in range(3))
+    before = on(lambda t, s: s < t, "t", "s")
+    A = score.softmax(over="s", where=before, empty="zero")
+    made = lambda p, t, u: here(t, u) if p == 0 else A.renamed({"t": t, "s": u})
+    score = 0
+    for i in range(3):
+        for p in range(2):
+            for r in range(2):
+                left = only(made(p, "c", "u"), "c", query, position)
+                inner = ((left * kinds[i]("u", "w")).sum("u") * made(r, "x", "w")).sum("w")
+                score = score + of_slots(b.at(i, "p", "r"), p, r) * inner
+    seen = score.softmax(over="x", where=relation(lambda i: i < query, x=position))
+    result = 0
+    for e in range(2):
+        for r in range(2):
+            read = (seen * made(r, "x", "u")).sum("x")
+            read = read if e else only(made(r, "c", "u"), "c", query, position)
+            item = on(lambda i, k: spell[i] == k, "u", "k", word)
+            result = result + of_slots(g["p", "r"], e, r) * (read * item).sum("u")
+    label = relation(lambda k: k == 2 * N - 1, k=word)
+    return 0.5 * ((result - label) ** 2).sum("k")
+
+THEORY = Theory("induction in full", "Musat et al.", sizes=(), parameters=(a, b, g), loss=loss)
+"""
+
+
+def test_check_value_of_the_induction_head_in_full(theory_of):
+    """Values of an independent implementation (C): x = sin(1..19), N = 2."""
+    theory = theory_of(INDUCTION)
+    loss, gradient = derived(theory, {}, np.sin(np.arange(1.0, 20.0)))
+    slopes = dict(zip(theory.order_parameters, gradient))
+    assert len(slopes) == 19
+    close(loss, 1.32592227878, rel=1e-11)
+    close(slopes["a[2]"], -0.017128173456, rel=1e-10)
+    close(slopes["g[1,0]"], -0.597240467438, rel=1e-11)
+    check = agreement_at(theory, {})
+    assert max(check.difference, check.spread) <= 1e-13
