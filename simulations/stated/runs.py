@@ -18,6 +18,7 @@ from simulations.stated.law import Balls, initial_values, law
 from simulations.stated.ranges import bounds
 from symbolic.theory import Theory
 from symbolic.theory.source import source
+from symbolic.theory.sources import Gaussian
 
 #: Precision of balls around probabilities, in bits.
 _BITS = 128
@@ -67,6 +68,7 @@ def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> T
         Kernels.of(source_of(theory), theory.name),
         data,
         bounds(theory, problem.values) if remainder else None,
+        integrated=any(isinstance(source, Gaussian) for source in theory.data),
     )
 
 
