@@ -108,6 +108,20 @@ class ShallowPopulation(Risk):
             trained[slots] = self.problem.attention == "trained"
         return trained
 
+    @property
+    def sample_weights(self) -> np.ndarray:
+        """Probabilities of the samples of label +1 up to symmetry, (cells,)."""
+        return np.asarray(self._samples.weights)
+
+    def weighted_gradient(self, state: Any, weights: np.ndarray) -> np.ndarray:
+        """Return the gradient (n,) with other probabilities of the samples (cells,)."""
+        self.evaluations += 1
+        out = np.empty(len(self.order_parameters))
+        samples = self._samples._replace(weights=np.asarray(weights, float))
+        data = self._data._replace(samples=samples)
+        kernels.gradient_within(data, np.asarray(state, float), out)
+        return out
+
     def gradient_plan(self, state: Any) -> GradientData:
         """Return the data of the compiled gradient, the same at all states."""
         return self._data

@@ -26,7 +26,7 @@ MOST_ELEMENTS = 10_000
 
 @dataclass(frozen=True)
 class Entries:
-    """Orbits of the entries of a tensor: number for each entry, and key for each number."""
+    """Orbits of the entries of a tensor: ``label`` of each entry, and ``key`` of each label."""
 
     label: Integers
     key: dict[int, Key]
@@ -42,7 +42,7 @@ class FullModel:
     values
         Sizes and constants, as returned by ``theory.checked``.
     integrated
-        Use the exact mean over Gaussian data instead of a quadrature rule, for larger sizes.
+        Whether to use the exact mean over Gaussian data instead of quadrature, for larger sizes.
 
     Raises
     ------
@@ -191,7 +191,7 @@ class FullModel:
             elif isinstance(source, Colouring):
                 real = self.numbers.real
                 law: dict[float, float] = {}
-                for x, p in source.law.items():  # at these constants two values may be the same
+                for x, p in source.law.items():  # two values may coincide at these constants
                     law[real(x)] = law.get(real(x), 0.0) + real(p)
                 given = tuple((choice.name, real(x)) for choice, x in source.given.items())
                 coloured.append(Values(source.name, over, None, law, given))
@@ -206,7 +206,7 @@ class FullModel:
         return Values(source.name, over, None, law, one_each=one_each, joint=joint)
 
     def _words(self, source: Sequence) -> dict[float, float]:
-        """Return the probability of each element of a vocabulary, by number."""
+        """Return a mapping from the number of an element of a vocabulary to its probability."""
         parts = [
             part for part in source.vocabulary.parts for _ in range(self.numbers.whole(part.size))
         ]

@@ -31,7 +31,7 @@ class Numbers:
         }
 
     def real(self, expression: sp.Expr) -> float:
-        """Return the value of an expression."""
+        """Return the value of an expression as a float."""
         return float(self._at(expression))
 
     def whole(self, expression: sp.Expr) -> int:
@@ -43,7 +43,7 @@ class Numbers:
         return expression.subs({x: self._values[x] for x in symbols})
 
     def of(self, number: int) -> float:
-        """Convert an integer to the type of number that ``real`` returns."""
+        """Convert an integer to the type that ``real`` returns."""
         return float(number)
 
 
@@ -87,7 +87,7 @@ def initial_values(theory: Theory, values: Mapping[str, float], seed: int = 0) -
         The theory, with sizes and constants as returned by ``theory.checked``.
     seed
         Seed of random starts, at least 0. The standard normal number of an order parameter depends
-        on the seed and on its position among the order parameters only.
+        only on the seed and on the position of the order parameter.
     """
     numbers, start = Numbers(values), {}
     for position, order in enumerate(theory.orders):
@@ -194,7 +194,7 @@ def _values(types: List[ElementType], numbers: Numbers) -> Array:
 def _uses(
     sources: List[Source | None], types: List[ElementType], subsets: List[Source]
 ) -> np.ndarray:
-    """Return 1 for the subsets that contain an element of each type; a sequence has all tokens."""
+    """Return 1 where elements of a type belong to a subset; a sequence contains all tokens."""
 
     def uses(element_type: ElementType, subset: Source) -> bool:
         if subset not in sources:
@@ -213,7 +213,7 @@ def _probability(
     root: Mapping[Source, sp.Expr],
     numbers: Numbers,
 ) -> float:
-    """Return the probability of a type of element, except for the choice of subsets."""
+    """Return the probability of an element type, without the factor of random subsets."""
     probability = 1.0
     for source, value in zip(sources, element_type):
         if isinstance(source, Colouring):

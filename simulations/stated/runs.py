@@ -18,6 +18,7 @@ from simulations.stated.law import Balls, initial_values, law
 from simulations.stated.ranges import bounds
 from symbolic.theory import Theory
 from symbolic.theory.source import source
+from symbolic.theory.sources import Gaussian
 
 #: Precision of balls around probabilities, in bits.
 _BITS = 128
@@ -34,8 +35,8 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk
         The theory.
     remainder
         Probability of data orbits that may be omitted, the least probable first; 0 omits none. The
-        error in risk and gradient has a certified bound (``left_out``), infinite if the loss of a
-        datum has none.
+        method ``left_out`` returns a certified bound of the error in risk and gradient; it is
+        infinite if the loss of a datum is unbounded.
     values
         Sizes and constants; for a theory with a random start, also ``seed`` (default 0).
 
@@ -67,6 +68,7 @@ def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> T
         Kernels.of(source_of(theory), theory.name),
         data,
         bounds(theory, problem.values) if remainder else None,
+        integrated=any(isinstance(source, Gaussian) for source in theory.data),
     )
 
 
