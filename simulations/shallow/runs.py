@@ -85,8 +85,7 @@ def random_start(
         x + s * rng.normal(size=x.shape) / math.sqrt(M)
         for x, s in ((V, sigma), (K, delta), (Q, delta))
     )
-    a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
-    return {"W_O": W, "V": V, "K": K, "Q": Q, "a": a}
+    return {"W_O": W, "V": V, "K": K, "Q": Q, "a": output_weights(problem)}
 
 
 def token_start(problem: ShallowProblem, rng: np.random.Generator) -> dict[str, Any]:
@@ -97,8 +96,24 @@ def token_start(problem: ShallowProblem, rng: np.random.Generator) -> dict[str, 
     """
     m, d = problem.neurons, 2 * problem.M
     V, K = (scale * np.eye(d) for scale in (problem.value_scale, math.sqrt(problem.key_query)))
-    a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
-    return {"W_O": problem.xi * rng.normal(size=(m, d)), "W_V": V, "W_K": K, "W_Q": K, "a": a}
+    W = problem.xi * rng.normal(size=(m, d))
+    return {"W_O": W, "W_V": V, "W_K": K, "W_Q": K, "a": output_weights(problem)}
+
+
+def output_weights(problem: ShallowProblem) -> np.ndarray:
+    """Return the fixed output weights +-a / sqrt m with alternating signs, (m,)."""
+    m = problem.neurons
+    return problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
+
+
+def _options(problem: ShallowProblem, eta: float) -> dict[str, Any]:
+    """Return the options of a problem for `train_on_counts` and `train_on_tokens`."""
+    return {
+        "learning_rate": eta,
+        "learning_rate_KQ": eta * problem.attention_rate,
+        "attention": problem.attention != "none",
+        "train_value": problem.train_value,
+    }
 
 
 @dataclass(frozen=True)
@@ -178,27 +193,22 @@ def descend(
 
 
 #: Function of weights and a number of steps that returns the run and the weights at its end.
-_Trainer = Callable[[dict[str, np.ndarray], int], tuple[CountTraining, dict[str, np.ndarray]]]
+_Trainer = Callable[[dict[str, Any], int], tuple[CountTraining, dict[str, Any]]]
 
 
 def _trainer(problem: ShallowProblem, samples: Cells, weights: Any, eta: float) -> _Trainer:
     """Return full-batch training on weighted cells, with evenly spaced records."""
-    data = samples.counts, samples.labels
 
-    def train(
-        current: dict[str, np.ndarray], steps: int
-    ) -> tuple[CountTraining, dict[str, np.ndarray]]:
+    def train(current: dict[str, Any], steps: int) -> tuple[CountTraining, dict[str, Any]]:
         run = train_on_counts(
-            *data,
+            samples.counts,
+            samples.labels,
             **current,
             steps=steps,
-            learning_rate=eta,
             queried=samples.queried,
             weights=weights,
-            learning_rate_KQ=eta * problem.attention_rate,
-            attention=problem.attention != "none",
-            train_value=problem.train_value,
-            test=data,
+            **_options(problem, eta),
+            test=(samples.counts, samples.labels),
             records=np.linspace(0, steps, _RECORDS + 1).astype(int).tolist(),
         )
         return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": current["a"]}
@@ -256,18 +266,15 @@ def train_until(
     Unlike `descend` this tests the loss only at the end of segments, each a quarter longer than
     the last one, and records no curves. The parameters are the same.
     """
-    data = population.counts, population.labels
 
     def train(current: dict[str, Any], steps: int) -> CountTraining:
         return train_on_counts(
-            *data,
+            population.counts,
+            population.labels,
             **current,
             steps=steps,
-            learning_rate=eta,
             weights=weights,
-            learning_rate_KQ=eta * problem.attention_rate,
-            attention=problem.attention != "none",
-            train_value=problem.train_value,
+            **_options(problem, eta),
         )
 
     run, _ = _train_in_segments(train, start, ("W_O", "V", "K", "Q"), hinge, most)
@@ -291,10 +298,7 @@ def train_tokens_until(
             tokens,
             **current,
             steps=steps,
-            learning_rate=eta,
-            learning_rate_KQ=eta * problem.attention_rate,
-            attention=problem.attention != "none",
-            train_value=problem.train_value,
+            **_options(problem, eta),
         )
 
     _, end = _train_in_segments(train, start, ("W_O", "W_V", "W_K", "W_Q"), hinge, most)

@@ -155,6 +155,7 @@ class _SmallModel(NamedTuple):
 
 @cache
 def _small_model() -> _SmallModel:
+    """Return the small model; u and h are numbers of unmasked and masked keys of its cells."""
     e = sp.symbols("e_0:4", positive=True)  # e^Upsilon of the cells
     lift = sp.symbols("lift_0:2", positive=True)  # e^(z Phi) of the areas
     u, h = sp.symbols("u_0:3", positive=True), sp.symbols("h_0:4", positive=True)

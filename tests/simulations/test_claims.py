@@ -135,6 +135,7 @@ class TestOutcomes:
         assert 0.0 < seen[0] < seen[-1] <= 1.0
 
 
+@pytest.mark.slow
 class TestNumbers:
     """Numbers known from independent computations, and agreements between methods."""
 
@@ -239,6 +240,7 @@ def test_names_are_unique_and_known():
     assert set(names) == set(FIGURES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 class TestEveryFigure:
     @pytest.mark.traced

@@ -27,6 +27,7 @@ from simulations.shallow.figures import noise
 from simulations.shallow.runs import (
     half_of_sets,
     map_in_threads,
+    output_weights,
     token_start,
     train_tokens_until,
     train_until,
@@ -247,8 +248,7 @@ def perturbed_start(
     for size in (sigma, delta, delta):
         error = rng.normal(size=(2 * M, M))
         matrices.append(np.eye(2 * M, M) + size * error / np.linalg.norm(error, axis=0))
-    a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
-    return dict(zip(("W_O", "V", "K", "Q", "a"), (W, *matrices, a)))
+    return dict(zip(("W_O", "V", "K", "Q", "a"), (W, *matrices, output_weights(problem))))
 
 
 def limit_share(sigma: float, context: Context) -> float:

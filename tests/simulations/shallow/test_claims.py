@@ -56,6 +56,7 @@ def test_figures_are_drawn_from_their_stored_data(tmp_path):
         assert any(ax.lines or ax.collections for ax in canvas.axes)
 
 
+@pytest.mark.slow
 class TestNumbers:
     def test_coupon_median(self):
         """Two types of samples have a closed form; six are simulated."""

@@ -102,6 +102,7 @@ def jax():
     module.config.update("jax_enable_x64", before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", list(PAPERS)[:2] + list(PAPERS)[-1:])
 def test_jax_differentiates_the_loss_to_the_gradient(path, jax):
     theory, values = load_theory(path), PAPERS[path]

@@ -84,6 +84,7 @@ def test_plateau_is_where_the_loss_decreases_slowest():
     assert recall.rest(time, loss, (1e3, 10.0)) == recall.rest(time, loss, (10.0, 1e3))
 
 
+@pytest.mark.slow
 def test_claim_in_short():
     outcome = result("theory-factual-recall")
     assert outcome.verdict is Verdict.HOLDS

@@ -95,6 +95,7 @@ def test_event_of_gradient_descent_is_a_step(system, records):
     close(outcomes(system, records=records, **given)["half"], 0.0003 * 417, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_event_of_momentum_is_between_two_records(system):
     given = {"solver": "gd", "learning_rate": 0.001, "steps": 2000, "optimizer": "momentum"}
     few, all_steps = outcomes(system, records=60, **given), outcomes(system, records=3000, **given)
@@ -127,6 +128,7 @@ def test_run_prints_and_writes_observables_and_events(path, tmp_path, capsys):
     assert "first time with share > 0.5" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_sweep_and_map(path, tmp_path, capsys):
     config, folder = tmp_path / "grid.toml", tmp_path / "sweep"
     config.write_text("[grid]\nn = [2, 4]\nw0 = [0.0, 0.1]\n")

@@ -105,6 +105,7 @@ def test_pull_grows_like_half_a_logarithm():
     assert 0.8 * math.log(2) / 2 < increases[-1] < math.log(2) / 2
 
 
+@pytest.mark.slow
 def test_claim_in_short(tmp_path):
     outcome = result("theory-induction")
     assert outcome.verdict is Verdict.FINDING

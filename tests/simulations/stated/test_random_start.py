@@ -101,6 +101,7 @@ def test_risk_with_a_seed(path):
         assert theory.risk(seed=seed).problem.start == start
 
 
+@pytest.mark.slow
 def test_sweep_over_seeds(path, tmp_path, capsys):
     config, folder = tmp_path / "grid.toml", tmp_path / "sweep"
     config.write_text("[grid]\nseed = [0, 1, 2]\ns = [1.0, 2.0]\n")

@@ -61,6 +61,7 @@ def losses_and_slopes(function, data, values, state):
     return np.array([loss for loss, _ in result]), np.array([slope for _, slope in result])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_no_datum_exceeds_the_bound(name, tmp_path):
     theory, values, slack = prepared(name, tmp_path)

@@ -145,6 +145,40 @@ def test_joint_training_ignores_the_parents():
     within(run.loss[-1], 1.12467, 5e-6)
 
 
+@pytest.mark.slow
+def test_the_first_layer_alone_attends_to_the_parents(theory_of):
+    """With the second layer at its start, more than 0.997 of the attention is on the parents."""
+    start = 'start={"diagonal": 0.1})'
+    fixed = f'{start}\nB.fix("diagonal", 0.1)\nB.fix("other token", 0)'
+    population = risk(theory_of(example("causal_structure", (start, fixed))), S=3, eps=0.05)
+    run = gradient_flow(population, horizon=1e6)
+    final = dict(zip(run.order_parameters, run.states[-1]))
+    for t, parent in ((1, 0), (2, 1)):
+        scores = np.exp([final[f"A[{t},{s}]"] for s in range(t + 1)])
+        assert scores[parent] / scores.sum() > 0.997
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("p", "loss"), [(0.1, 0.325083), (0.9, 0.69315)])
+def test_a_chain_is_learned_or_not(theory_of, p, loss):
+    """From (e, w) = (0.02, -0.02), without attention: the bigram loss, or that of a coin."""
+    changes = [
+        ("T = 8", "T = 4"),
+        ('x["t"] + a * mean', 'x["t"]'),
+        ('    mean = (weight * x["s"]).sum("s")\n', ""),
+        ("parameters=(e, w, a, c)", "parameters=(e, w, c)"),
+        ("def loss(e, w, a, c, x)", "def loss(e, w, c, x)"),
+        ('"e", start=0.1', '"e", start=0.02'),
+        ('"w", start=0.1', '"w", start=-0.02'),
+    ]
+    population = risk(theory_of(example("markov_chain", *changes)), p=p, q=p, sign=-1)
+    run = gradient_flow(population, horizon=1e5)
+    within(run.loss[-1], loss, 5e-6)
+    e, w, _ = run.states.T
+    conserved = e**2 - w**2 + np.log(np.abs(w))
+    within(conserved, conserved[0], 1e-6)
+
+
 @pytest.mark.parametrize(
     ("size", "length", "number"), [(9, 7, 877), (8, 8, 4140), (2, 7, 64), (12, 12, 4213597)]
 )

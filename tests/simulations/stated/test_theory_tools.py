@@ -134,6 +134,7 @@ def test_random_problems_are_valid_and_differ():
     assert theory.build(other).problem.values["D"] % other["K"] == 0
 
 
+@pytest.mark.slow
 def test_sizes_are_sampled_near_the_defaults_and_in_ranges():
     from hypothesis import find
 
@@ -221,6 +222,7 @@ def test_theory_command_runs_other_tools(tmp_path, monkeypatch, capsys):
         assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     """A false conjecture fails, and the report contains the command that reproduces it."""
     monkeypatch.setattr(conjectures, "QUICK_PROBLEMS", 3)
@@ -237,6 +239,7 @@ def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("[a-z]*.py")))
 def test_every_example_is_short_and_runs(name, capsys):
     """The names in the files are not reserved by the tools."""

@@ -131,6 +131,7 @@ def test_smaller_group_has_more_invariants(two_pairs):
     assert smaller.orbits > 19
 
 
+@pytest.mark.slow
 def test_order_parameters_detected_from_the_gradient(entries):
     """From an invariant start there are 19 values, of which 14 move; from 0 12 values move."""
     start = entries.fixed(normal(6, entries.size))
