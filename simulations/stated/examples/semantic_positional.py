@@ -18,7 +18,7 @@ w = Vectors("w", space)
 
 
 def loss(w, ws, p, u, first, second):
-    """Half the squared error of first sentence."""
+    """Half the squared error of a sentence."""
     student = (w @ first - w @ second + 2 * (w @ p)).sigmoid()
     teacher = (1 - omega) * (ws @ first - ws @ second).sigmoid() + omega * (1 + tau) / 2
     return ((student - teacher) * (u @ first - u @ second)) ** 2 / 2
