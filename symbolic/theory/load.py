@@ -44,8 +44,8 @@ def load_theory(path: str | Path) -> Theory:
     theory = load_statement(path)
     if isinstance(theory, OverlapTheory):
         raise TheoryError(
-            f"{theory.name} is a theory in overlaps, of which this command has no version: use "
-            "patchdyn.load_theory in Python, or `patchdyn run --theory FILE.py`",
+            f"{theory.name} is a theory in overlaps, which this function does not return: use "
+            "patchdyn.load_theory in Python",
             theory.location,
         )
     return theory
