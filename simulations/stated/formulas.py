@@ -10,9 +10,11 @@ import numpy as np
 from dynamics import Trajectory, gradient_descent
 from dynamics.core.crossing import root
 from dynamics.core.integrate import Path
+from dynamics.overlaps.risk import OverlapRisk
 from dynamics.theory.risk import TheoryRisk
 from simulations.falsify.bounded import Bounded
 from simulations.falsify.language import number, violation
+from symbolic.overlaps import OverlapTheory
 from symbolic.theory import Theory
 
 #: Margin of a statement that holds with equality, margin of an undefined one, and largest margin.
@@ -24,7 +26,7 @@ _STEPS = 100
 
 
 def observables(
-    theory: Theory, constants: Mapping[str, float], columns: Mapping[str, Bounded]
+    theory: Theory | OverlapTheory, constants: Mapping[str, float], columns: Mapping[str, Bounded]
 ) -> dict[str, Bounded]:
     """Return the observables that a file defines.
 
@@ -54,7 +56,10 @@ def observables(
 
 
 def first_times(
-    theory: Theory, constants: Mapping[str, float], trajectory: Trajectory, population: TheoryRisk
+    theory: Theory | OverlapTheory,
+    constants: Mapping[str, float],
+    trajectory: Trajectory,
+    population: TheoryRisk | OverlapRisk,
 ) -> dict[str, float]:
     """Return the first time of each event of a file; nan if it does not occur within the run.
 
@@ -84,11 +89,11 @@ def first_times(
 class _Margins:
     """Margins of a statement at times of a run: positive where it holds."""
 
-    theory: Theory
+    theory: Theory | OverlapTheory
     tree: ast.expr
     constants: Mapping[str, float]
     run: Trajectory
-    population: TheoryRisk
+    population: TheoryRisk | OverlapRisk
 
     def __call__(self, times: np.ndarray) -> np.ndarray:
         return self.of(times, np.array([self.run.at(time) for time in times.tolist()]))
@@ -97,7 +102,8 @@ class _Margins:
         """Return the margins at times (n,) and their states."""
         times = np.append(self.run.time[0], times)  # for `at_start`
         states = np.vstack([self.run.states[:1], states])
-        columns = {order.identifier: x for order, x in zip(self.theory.orders, states.T)}
+        identifiers = [order.identifier for order in self.theory.orders]
+        columns = dict(zip(identifiers, states.T))
         loss = [self.population.loss(state) for state in states]
         columns |= {"time": times, "loss": np.array(loss)}
         exact = {name: Bounded.exact(values) for name, values in columns.items()}

@@ -170,7 +170,7 @@ def _representatives(theory: OverlapTheory, values: dict[str, float]) -> list[tu
             pair = _pair_of(x, y)
             if pair is not None:
                 positions.setdefault(pair, (i, j))
-    return [positions[pair] for pair in theory.orders if pair in positions]
+    return [positions[pair] for pair in theory.overlaps if pair in positions]
 
 
 def state_of(vectors: np.ndarray, representatives: list[tuple[int, int]]) -> np.ndarray:

@@ -86,20 +86,29 @@ class UserOverlapTheory:
         return risk(theory, theory.checked({**defaults, **values}))
 
 
-def risk(theory: OverlapTheory, values: Mapping[str, float]) -> OverlapRisk:
-    """Return the risk of a theory at checked sizes and constants."""
+def risk(
+    theory: OverlapTheory,
+    values: Mapping[str, float],
+    start: Mapping[str, float] | None = None,
+) -> OverlapRisk:
+    """Return the risk of a theory at checked sizes and constants.
+
+    Parameters
+    ----------
+    theory, values
+        The theory, and its sizes and constants.
+    start
+        Initial overlaps; by default those of the theory.
+    """
     numbers = Numbers(values)
     require_dimension(theory, numbers)
     pairs = [x for x in theory.entries if numbers.integer(x.number)]
     entries = {pair: k for k, pair in enumerate(pairs)}
-    orders = [pair for pair in theory.orders if pair in entries]
-    start = {
-        theory.names[pair]: finite(
-            theory.names[pair], numbers.float(theory.start[theory.names[pair]])
-        )
-        for pair in orders
-    }
-    problem = TheoryProblem(theory.name, dict(values), start)
+    orders = [pair for pair in theory.overlaps if pair in entries]
+    names = [theory.names[pair] for pair in orders]
+    if start is None:
+        start = {name: finite(name, numbers.float(theory.start[name])) for name in names}
+    problem = TheoryProblem(theory.name, dict(values), dict(start))
     fixed = [value for x in pairs if (value := theory.fixed(x)) is not None]
     with ctx.workprec(BITS):
         formula = _formula(theory, numbers, entries)

@@ -88,7 +88,7 @@ def _sizes(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 
 
 def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
-    findings = examine(theory.theory)
+    findings = examine(theory.theory_of_index_sets)
     row = {
         "order_parameters": len(findings.order_parameters),
         "difference": max(findings.check.difference, findings.check.spread),

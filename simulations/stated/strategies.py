@@ -108,7 +108,7 @@ def _rows(
 ) -> list[dict[str, int]]:
     """Return sizes that agree with the given values: small ones, then some near the defaults."""
     with suppress(ParameterError):  # the default sizes may have too many orbits to count
-        most = max(most, count_orbits(law(system.theory, system.default_values)))
+        most = max(most, count_orbits(law(system.theory_of_index_sets, system.default_values)))
     rows = list(islice(_feasible(system, given, _small, most), number))
     near = islice(_feasible(system, given, _near_default, most), number)
     return rows + [row for row in near if row not in rows]
@@ -126,7 +126,10 @@ def _feasible(
         try:
             if not system.has_all(chosen):
                 continue
-            if count_orbits(law(system.theory, system.theory.checked(chosen))) <= most:
+            if (
+                count_orbits(law(system.theory_of_index_sets, system.theory.checked(chosen)))
+                <= most
+            ):
                 yield row
         except (TheoryError, ParameterError):
             continue

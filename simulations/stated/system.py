@@ -24,19 +24,21 @@ from dynamics import ParameterError, Risk, Trajectory
 from dynamics.core.annotations import decades, evenly
 from dynamics.core.checks import finite
 from dynamics.core.parameters import Parameter, check_names, declared
+from dynamics.overlaps.risk import OverlapRisk
 from dynamics.theory.risk import ROUNDING, TheoryProblem, TheoryRisk
 from simulations.case import Case, Quantity
 from simulations.falsify.bounded import Bounded
 from simulations.solver_options import Solver, error_of_states, horizon_of
-from simulations.stated import runs
+from simulations.stated import overlap_check, overlaps, runs
 from simulations.stated.check import require_agreement
 from simulations.stated.formulas import first_times, observables
 from simulations.stated.law import Numbers
 from simulations.stated.sizes import by_sum
 from simulations.system import System
-from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
+from symbolic.overlaps import OverlapTheory
+from symbolic.theory import Constant, Size, Theory, TheoryError
 from symbolic.theory.export.printed import latex_equations
-from symbolic.theory.load import content
+from symbolic.theory.load import content, load_statement
 
 if TYPE_CHECKING:
     import xarray
@@ -82,13 +84,16 @@ class UserTheorySystem(System):
         self.fingerprint = hashlib.sha256(content(self.path)).hexdigest()[:16]
         if digest not in (None, self.fingerprint):
             raise ParameterError(f"{self.path} was changed since it was read: restart the command")
-        self.theory: Theory = load_theory(self.path)
+        self.theory: Theory | OverlapTheory = load_statement(self.path)
         self.name = f"stated:{self.theory.name}"
         self.title = f"{self.theory.name}, as {self.path.name} states it ({self.theory.paper})"
         self.identifiers = {order.name: order.identifier for order in self.theory.orders}
         self._check_identifiers()
         if digest is None:
-            require_agreement(self.theory)
+            if isinstance(self.theory, OverlapTheory):
+                overlap_check.require_agreement(self.theory)
+            else:
+                require_agreement(self.theory)
         self.parameters = tuple(self._parameters())
         columns = [
             Quantity(self.identifiers[order.name], f"order parameter {order.orbit}")
@@ -179,7 +184,7 @@ class UserTheorySystem(System):
     @property
     def equations(self) -> list[str]:
         """Derived equations of the file, for all sizes, as formulas in LaTeX."""
-        return latex_equations(self.theory)
+        return [] if isinstance(self.theory, OverlapTheory) else latex_equations(self.theory)
 
     @property
     def command_option(self) -> str:
@@ -215,7 +220,7 @@ class UserTheorySystem(System):
     def has_all(self, sizes: Mapping[str, float]) -> bool:
         """Return whether every order parameter has an entry at these sizes."""
         numbers = Numbers(sizes)
-        return all(numbers.real(order.count) >= 1 for order in self.theory.orders)
+        return all(numbers.real(x) >= 1 for x in self.theory.order_parameters.values())
 
     def build(self, values: Mapping[str, Any]) -> Case:
         """Return the case with these parameter values."""
@@ -225,7 +230,7 @@ class UserTheorySystem(System):
             checked = self.theory.checked(self.default_values | given)
         except TheoryError as error:
             raise ParameterError(error.sentence) from None
-        problem = runs.problem(self.theory, checked, values.get("seed", 0))
+        problem = self._problem(checked, values.get("seed", 0))
         start = {
             name: finite(f"{identifier}0", values.get(f"{identifier}0", problem.start[name]))
             for name, identifier in self.identifiers.items()
@@ -235,8 +240,39 @@ class UserTheorySystem(System):
         settings = solver.settings(values, self.horizon)
         return Case(self.name, dict(values), problem, solver.solver, settings)
 
-    def population(self, case: Case) -> TheoryRisk:
-        """Return the risk over all data orbits."""
+    @property
+    def theory_of_index_sets(self) -> Theory:
+        """The theory, for tools that enumerate its data.
+
+        Raises
+        ------
+        ParameterError
+            If it is a theory in overlaps.
+        """
+        if isinstance(self.theory, OverlapTheory):
+            raise ParameterError(
+                f"{self.theory.name} is not allowed here: it is a theory in overlaps, whose data "
+                "are not enumerated; use run, sweep or Python"
+            )
+        return self.theory
+
+    def _problem(self, checked: dict[str, float], seed: int) -> TheoryProblem:
+        """Return the problem at checked sizes and constants."""
+        if not isinstance(self.theory, OverlapTheory):
+            return runs.problem(self.theory, checked, seed)
+        try:
+            problem: TheoryProblem = overlaps.risk(self.theory, checked).problem
+        except TheoryError as error:
+            raise ParameterError(error.sentence) from None
+        for name in self.identifiers:
+            if name not in problem.start:
+                raise ParameterError(f"{name} does not exist at these sizes: choose larger ones")
+        return problem
+
+    def population(self, case: Case) -> TheoryRisk | OverlapRisk:
+        """Return the risk over all data."""
+        if isinstance(self.theory, OverlapTheory):
+            return overlaps.risk(self.theory, case.problem.values, case.problem.start)
         return runs.risk_of(self.theory, case.problem)
 
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
@@ -250,7 +286,7 @@ class UserTheorySystem(System):
             return outcomes
         last = self.observe(case, trajectory.at_records([-1]))
         outcomes |= {name: float(values[0]) for name, values in last.items()}
-        risk = cast(TheoryRisk, population)
+        risk = cast(TheoryRisk | OverlapRisk, population)
         outcomes |= first_times(self.theory, self.describe(case), trajectory, risk)
         return outcomes | {
             "initial_loss": float(trajectory.loss[0]),

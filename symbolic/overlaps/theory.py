@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import permutations, product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sympy as sp
@@ -26,6 +28,7 @@ from symbolic.overlaps.language import (
     replaced,
 )
 from symbolic.theory.errors import calling_line, require, short_repr
+from symbolic.theory.formulas import Claim, Formulas
 from symbolic.theory.numbers import Constant, Size, check_name, check_text, exact
 from symbolic.theory.sets import Exchangeable
 from symbolic.theory.values import checked_numbers
@@ -78,6 +81,31 @@ class Pair(NamedTuple):
         trained_first = sorted((self.first, self.second), key=lambda x: isinstance(x, Directions))
         names = ".".join(x.name for x in trained_first)
         return f"{names}[{self.relation}]" if self.relation else names
+
+
+class Overlap(NamedTuple):
+    """An order parameter.
+
+    Attributes
+    ----------
+    name, orbit
+        Name, and derived name.
+    number
+        Number of unordered pairs of vectors, in the sizes.
+    start
+        Initial value, in sizes and constants.
+    """
+
+    name: str
+    orbit: str
+    number: sp.Expr
+    start: sp.Expr
+    scale: None = None
+
+    @property
+    def identifier(self) -> str:
+        """Name as an identifier, for options."""
+        return re.sub(r"\W+", "_", self.name).strip("_")
 
 
 class Component(NamedTuple):
@@ -148,6 +176,12 @@ class OverlapTheory:
     >>> theory.order_parameters
     {'w.w': 1, 'u.w': 1}
     """
+
+    #: A file in this language has no formulas and no random start.
+    observables: Mapping[str, str] = MappingProxyType({})
+    events: Mapping[str, str] = MappingProxyType({})
+    claims: tuple[Claim, ...] = ()
+    is_random = False
 
     def __init__(
         self,
@@ -249,18 +283,18 @@ class OverlapTheory:
         return *trained, *(pair for pair in entries if self.fixed(pair) is not None)
 
     @cached_property
-    def orders(self) -> tuple[Pair, ...]:
+    def overlaps(self) -> tuple[Pair, ...]:
         """The Gram entries that are order parameters."""
         return tuple(pair for pair in self.entries if self.fixed(pair) is None)
 
     def _named(self, names: dict[str, str]) -> dict[Pair, str]:
         """Return the names of the order parameters."""
         derived = {}
-        for pair in self.orders:
+        for pair in self.overlaps:
             suffix = f"[{pair.relation}]" if pair.relation else ""
             for first, second in permutations((pair.first.name, pair.second.name)):
                 derived[f"{first}.{second}{suffix}"] = pair
-        chosen = {pair: pair.name for pair in self.orders}
+        chosen = {pair: pair.name for pair in self.overlaps}
         for key, name in names.items():
             require(
                 key in derived,
@@ -287,9 +321,22 @@ class OverlapTheory:
         return values
 
     @property
+    def orders(self) -> tuple[Overlap, ...]:
+        """The order parameters with names, numbers of pairs and initial values."""
+        return tuple(
+            Overlap(name, pair.name, pair.number, self.start[name])
+            for pair, name in self.names.items()
+        )
+
+    @cached_property
+    def formulas(self) -> Formulas:
+        """Formulas of the file, of which theories in overlaps have none."""
+        return Formulas({}, {})
+
+    @property
     def order_parameters(self) -> dict[str, sp.Expr]:
         """Mapping from order parameters to their numbers of unordered pairs."""
-        return {self.names[pair]: pair.number for pair in self.orders}
+        return {self.names[pair]: pair.number for pair in self.overlaps}
 
     @cached_property
     def free_constants(self) -> dict[str, Constant]:
@@ -336,7 +383,7 @@ class OverlapTheory:
                 yield from (x for _, x in entries)
             for row in component.covariance:
                 yield from (x for entries in row for _, x in entries)
-        yield from (pair.number for pair in self.orders)
+        yield from (pair.number for pair in self.overlaps)
         yield from (value for pair in self.entries if (value := self.fixed(pair)) is not None)
         yield from self.start.values()
 

@@ -1,5 +1,6 @@
 """Theories in overlaps: published numbers, the dense check, exact steps and bounds."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import patchdyn
 from dynamics import ParameterError
 from dynamics.core.balls.exact import exact
 from dynamics.overlaps.moments import BALLS
+from simulations.cli import main
 from simulations.stated import examples, overlap_check
 from simulations.stated.overlaps import risk as risk_of
 from symbolic.overlaps import Directions, Euclidean, Normal, OverlapTheory, Size, Vectors, sqrt
@@ -226,3 +228,24 @@ def test_a_theory_in_overlaps_has_one_sentence_where_it_is_not_supported():
 
     with pytest.raises(TheoryError, match="theory in overlaps"):
         load_theory(FOLDER / "saad_solla.py")
+
+
+def test_run_on_the_command_line(capsys):
+    """`run --theory` reads a theory in overlaps, with sizes and initial overlaps as options."""
+    file = str(FOLDER / "saad_solla.py")
+    options = "--K 3 --Q0 0.5 --C0 0 --R0 0.1 --S0 0.05 --solver gd --learning-rate 0.5 --steps 4"
+    assert main(["run", "--theory", file, *options.split(), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    risk, _ = reduced("saad_solla", K=3)
+    state = np.array([0.5, 0.0, 0.1, 0.05])
+    for _ in range(4):
+        state = risk.step(state, 0.5)
+    assert result["outcomes"]["loss"] == pytest.approx(risk.loss(state), rel=1e-13, abs=0)
+
+
+def test_a_search_on_a_theory_in_overlaps_is_rejected_in_one_sentence(capsys):
+    """`theory --falsify` does not enumerate normal data."""
+    assert main(["theory", str(FOLDER / "saad_solla.py"), "--falsify", "Q <= 2"]) == 2
+    error = capsys.readouterr().err
+    assert "theory in overlaps" in error
+    assert "Traceback" not in error
