@@ -15,8 +15,8 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do \
 VENV := .venv
 # tests of one package or tool each, about a minute in all
 FAST := tests/symbolic/core tests/dynamics/core tests/dynamics/masked tests/simulations/test_files.py \
-	tests/simulations/test_reproduce.py tests/simulations/test_report.py tests/simulations/test_falsify_grammar.py \
-	tests/simulations/test_fits.py tests/simulations/test_falsify_search.py \
+	tests/simulations/test_reproduce.py tests/simulations/test_report.py tests/simulations/test_falsify_language.py \
+	tests/simulations/test_intervals.py tests/simulations/test_falsify_search.py \
 	tests/simulations/test_sweep_config.py tests/dynamics/positional/test_problem.py tests/test_closeness.py
 BIN := $(VENV)/bin
 # write bytecode whatever the environment sets: importing the packages of a claim takes 2.6 s of

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 #: Statuses of a run in addition to the names of :class:`dynamics.Status` in lower case.
 INVALID, FAILED = "invalid", "failed"
-#: Outcomes that differ between repetitions of a run.
-VOLATILE = ("seconds",)
 
 
 @dataclass(frozen=True)

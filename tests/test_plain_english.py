@@ -99,6 +99,7 @@ RULES = {
 
 #: Legitimate uses: (rule, pattern of the file, pattern of the text around the word).
 LEGITIMATE = [
+    ("words", r"symbolic/theory/words\.py", r"^Words$"),  # data: words at positions
     ("kind", r".*", r"kind="),  # np.sort(kind=...), pytest
     ("moment", r".*", r"(first|second|third|fourth) moment"),
     # the field of a claim and of a derivation: where it is in the paper

@@ -213,7 +213,8 @@ class _Run:
     def _advance(self, gradient_plan: Any, last: int) -> int:
         """Run the loop on a plan up to a step; return the stop code."""
         before, loop = self.step, descent_loop(gradient_plan.__class__)
-        optimizer = None if self.optimizer.is_plain else (self.optimizer.code, self.moments)
+        code = self.optimizer.code(self.population.trained)
+        optimizer = None if self.optimizer.is_plain else (code, self.moments)
         with np.errstate(over="ignore", invalid="ignore"):  # the loop tests for these itself
             self.step, reason = loop(
                 gradient_plan,

@@ -69,10 +69,15 @@ class Optimizer:
         """Whether it commutes with rotations of the parameters."""
         return self.name in ("gd", "momentum")
 
-    @property
-    def code(self) -> tuple[int, float, float]:
-        """Rule, momentum and weight decay as `step` takes them."""
-        return NAMES.index(self.name), float(self.momentum), float(self.weight_decay)
+    def code(self, trained: np.ndarray) -> tuple[int, float, np.ndarray]:
+        """Return rule, momentum and the weight decay of each order parameter, for `step`.
+
+        Parameters
+        ----------
+        trained
+            1 for each trained order parameter, 0 for each fixed one, (n,).
+        """
+        return NAMES.index(self.name), float(self.momentum), self.weight_decay * trained
 
     def settings(self) -> dict[str, str | float]:
         """Return what a trajectory records: nothing of plain gradient descent."""

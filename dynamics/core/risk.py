@@ -11,9 +11,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dynamics.core.checks import abbreviated, finite
+from dynamics.core.checks import abbreviated, finite, require
 from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.trajectory import Trajectory
+
+#: Largest number of samples of `Risk.gradient_covariance`: its cost grows as their square.
+_MOST_SAMPLES = 20_000
 
 
 class Certified(Protocol):
@@ -77,6 +80,11 @@ class Risk(ABC):
     def settings(self) -> dict[str, Any]:
         """Settings of the expectation, recorded with each trajectory."""
         return {"expectation": self.method, "population_tolerance": self.tolerance}
+
+    @property
+    def trained(self) -> np.ndarray:
+        """1 for each trained order parameter, 0 for each fixed one, which does not decay, (n,)."""
+        return np.ones(len(self.order_parameters))
 
     @property
     def predicted_seconds(self) -> float:
@@ -163,6 +171,50 @@ class Risk(ABC):
                 f"numbers ({', '.join(names)})"
             )
         return self.state(np.array([finite(*pair) for pair in zip(names, numbers)]))
+
+    @property
+    def sample_weights(self) -> np.ndarray:
+        """Probabilities of the enumerated samples up to symmetry, (N,); they sum to 1.
+
+        Raises
+        ------
+        ParameterError
+            If the risk does not enumerate its samples exactly.
+        """
+        raise ParameterError(
+            f"method = {self.method} is not allowed here: the samples are not enumerated; use the "
+            "theory in a file, which enumerates them"
+        )
+
+    def weighted_gradient(self, state: Any, weights: np.ndarray) -> np.ndarray:
+        """Return the gradient (n,) with other probabilities of the enumerated samples (N,).
+
+        With weight 1 of a single sample it is the gradient of its loss, averaged over the entries
+        of each order parameter.
+        """
+        raise NotImplementedError
+
+    def gradient_covariance(self, state: Any) -> np.ndarray:
+        """Return the covariance (n, n) of the gradient of one random sample at a state.
+
+        The gradient of a sample is averaged over the entries of each order parameter. The
+        covariance is exact up to rounding; data over which the loss is already a mean add nothing.
+
+        Raises
+        ------
+        ParameterError
+            If the samples are not enumerated, or if there are more than 20,000.
+        OverflowError
+            If a gradient is not finite.
+        """
+        state, weights = self.checked(state), self.sample_weights
+        size = weights.size
+        require(size <= _MOST_SAMPLES, "samples", size, f"at most {_MOST_SAMPLES}")
+        gradients = np.array([self.weighted_gradient(state, row) for row in np.eye(size)])
+        if not np.isfinite(gradients).all():
+            raise OverflowError("the gradient of a sample is not finite")
+        centred = gradients - weights @ gradients
+        return np.asarray((centred.T * weights) @ centred)
 
     def gradient_plan(self, state: Any) -> Any:
         """Return the object whose gradient the descent loop evaluates near a state.

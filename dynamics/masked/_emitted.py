@@ -72,13 +72,13 @@ def key_hessian(z, unmasked, masked, advantage, g_mean):
 
 
 @kernel
-def area_slope(gathered, a, mean):
+def area_slope(key_sum, a, mean):
     """d_s a of an area: the sum of w_i B_is over its unmasked keys minus a y_s."""
-    return gathered - a * mean
+    return key_sum - a * mean
 
 
 @kernel
-def area_bend(z, copies):
+def area_curvature(z, copies):
     """Second derivative of the loss in the attention to equal areas, z^2 / copies."""
     return z * z / copies
 

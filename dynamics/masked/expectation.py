@@ -16,7 +16,7 @@ import numpy as np
 from dynamics.core.compiled_gradients import gradient_of
 from dynamics.core.jit import kernel
 from dynamics.masked._emitted import (
-    area_bend,
+    area_curvature,
     area_slope,
     correlation_gradient,
     key_hessian,
@@ -230,7 +230,7 @@ def hessian(scenarios, theta, total):
                     d_a[m, s] += in_phi
                     d_a[m, t] += keys[0, c]
                 for m in range(areas):
-                    scale = weight * area_bend(scenarios.z[k, draw, m], scenarios.copies[k, m])
+                    scale = weight * area_curvature(scenarios.z[k, draw, m], scenarios.copies[k, m])
                     for s in range(slots):
                         d_a[m, s] = area_slope(d_a[m, s], values[0, m], y[s])
                     for s in range(slots):

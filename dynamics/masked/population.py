@@ -202,6 +202,11 @@ class MaskedPopulation(Risk):
             return recorded | {"samples": self.samples, "seed": self.seed}
         return recorded | {"nodes": arguments["nodes"]}
 
+    @property
+    def trained(self) -> np.ndarray:
+        """1 for each correlation that ``moving`` names, 0 for the others, (slots,)."""
+        return np.asarray(np.isfinite(self._scenarios.entries), float)
+
     def gradient_plan(self, state: Any) -> Scenarios:
         """Return the scenarios, the same at every state."""
         return self._scenarios

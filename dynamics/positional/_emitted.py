@@ -26,8 +26,8 @@ def power(x, n):
 def power_difference(x, y, difference, n):
     """x^n - y^n for an integer n >= 0, given difference = x - y.
 
-    While n is even, x^n - y^n = (x - y) (x + y) (x^n - y^n) / (x^2 - y^2) with x^2 and y^2 in the
-    place of x and y; for odd n, x^n - y^n = (x - y) (x^(n-1) + x^(n-2) y + ... + y^(n-1)).
+    While n is even, x^n - y^n = (x - y) (x + y) (x^n - y^n) / (x^2 - y^2), and x and y are
+    replaced by their squares; for odd n, x^n - y^n = (x - y) (x^(n-1) + x^(n-2) y + ... + y^(n-1)).
     """
     while n > 0 and n & 1 == 0:
         difference *= x + y
@@ -159,13 +159,13 @@ def rho_leading_term(alpha, Lambda, Gamma, Xi, C, D, kappa, tau, p, nu):
 
 @kernel
 def multiplicity(C, D):
-    """How many entries of A share gamma, and rho: D (C-1) and D (D-C) (Lemma 4.1)."""
+    """Numbers of entries of A with the values gamma and rho: D (C-1), D (D-C) (Lemma 4.1)."""
     return D * (C - 1), D * (D - C)
 
 
 @kernel
 def row_sum(own, same, other, C, D):
-    """Sum of a row that holds own once, same C-1 times and other D-C times.
+    """Sum of a row that contains own once, same C-1 times and other D-C times.
 
     1 for the softmax, Lambda + (C-1) Gamma + (D-C) Xi; a constant of motion for A when its
     diagonal is trained too, beta + (C-1) gamma + (D-C) rho.
@@ -190,10 +190,11 @@ def loss_hessian(sigmoid, sigmoid_slope, F_one, F_other, F_both):
 
 @kernel
 def lemma_factors(alpha, rho, Gamma, G, D, gamma_velocity, rho_velocity, p):
-    """What stands for polylog(d) in Lemma 4.3, given the velocities of gamma and rho.
+    """Factors in place of polylog(d) in Lemma 4.3, given the velocities of gamma and rho.
 
-    gamma's: velocity / (alpha^p Gamma G^(p-1)). rho's is the least that |rho| allows: its growth
-    over alpha^p (1/D + Gamma G^(p-1)/D), sign(rho) velocity, and |velocity| at rho = 0.
+    For gamma: velocity / (alpha^p Gamma G^(p-1)). For rho, the smallest factor for which the
+    inequality holds: the rate of |rho| over alpha^p (1/D + Gamma G^(p-1)/D); the rate is
+    sign(rho) velocity, and |velocity| at rho = 0.
     """
     gamma_form = Gamma * power(G, p - 1) * power(alpha, p)
     rho_form = power(alpha, p) * (1 / D + Gamma * power(G, p - 1) / D)

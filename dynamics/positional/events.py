@@ -15,7 +15,7 @@ from dynamics.core.trajectory import Trajectory
 from dynamics.positional.problem import State
 from dynamics.positional.slow_manifold import SlowManifold
 
-__all__ = ["ARRIVAL", "LEAST_RISE", "Event", "Events", "attention_leads", "find_events"]
+__all__ = ["ARRIVAL", "LEAST_RISE", "Event", "Events", "arrival", "attention_leads", "find_events"]
 
 #: Event I ends once alpha is within this fraction of its quasi-steady value.
 ARRIVAL = 0.01
@@ -79,15 +79,15 @@ def find_events(trajectory: Trajectory, population: Risk) -> Events:
         Each event with its time, or with time nan if it does not happen.
     """
     manifold = SlowManifold(population)
-    T0, alpha_star = _arrival(trajectory, manifold)
+    T0, alpha_star = arrival(trajectory, manifold)
     times, drift = _drift_after(trajectory, manifold, T0.time)
     onset, end, rise = _second_rise(trajectory, manifold, times, drift)
     at_once = drift.size > 0 and bool(drift[0] > 0.0)
     return Events(T0, attention_leads(trajectory), onset, end, alpha_star, rise, at_once)
 
 
-def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, float]:
-    """Return the event T0 and the quasi-steady alpha at the start.
+def arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, float]:
+    """Return the event T0 and the quasi-steady alpha at the start; nan if there is none.
 
     At T0, alpha / (1 - ARRIVAL) crosses alpha* from below, or alpha / (1 + ARRIVAL) from above.
     The sign of d ell / d alpha shows the crossing with one gradient per record.
@@ -106,8 +106,8 @@ def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, flo
         start = trajectory.at(float(trajectory.time[0]))
         alpha_star = manifold.alpha(start.gamma, start.rho)
         share, sign = (1.0 - ARRIVAL, 1.0) if slope(start, 1.0) < 0.0 else (1.0 + ARRIVAL, -1.0)
-        arrival = first_passage(trajectory, lambda state: sign * slope(state, share))
-        return event.at(trajectory, arrival), alpha_star
+        time = first_passage(trajectory, lambda state: sign * slope(state, share))
+        return event.at(trajectory, time), alpha_star
     except ArithmeticError:
         return event, math.nan
 
@@ -123,7 +123,7 @@ def attention_leads(trajectory: Trajectory, horizon: float = math.inf) -> Event:
     trajectory
         Trajectory with the order parameters gamma and rho.
     horizon
-        Only times up to this one count; the default is the whole trajectory.
+        Last time that is considered; the default is the end of the trajectory.
 
     Returns
     -------

@@ -46,7 +46,7 @@ def label_error(problem: Problem) -> LabelError:
     Parameters
     ----------
     problem
-        Constants of the data; only D, C and q matter.
+        Constants of the data; only D, C and q are used.
 
     Returns
     -------

@@ -249,7 +249,7 @@ def _partition_number(total: int, parts: int) -> int:
 def _irrelevant(problem: ShallowProblem, ordered: bool) -> Iterator[tuple[tuple[int, ...], float]]:
     """Yield counts of the irrelevant patterns and their probability.
 
-    If not ``ordered``, yield falling counts only, with the probability of all their permutations.
+    If not ``ordered``, yield nonincreasing counts only, with the probability of all permutations.
     """
     parts, total = problem.M - 2, problem.irrelevant
     if problem.background == "single":
@@ -268,9 +268,9 @@ def _irrelevant(problem: ShallowProblem, ordered: bool) -> Iterator[tuple[tuple[
 
 
 def _compositions(total: int, parts: int, ordered: bool, largest: int) -> Iterator[tuple[int, ...]]:
-    """Yield tuples of ``parts`` counts that sum to ``total``; falling ones unless ``ordered``.
+    """Yield tuples of ``parts`` counts, at most ``largest``, with the sum ``total``.
 
-    No count exceeds ``largest``.
+    If not ``ordered``, yield nonincreasing tuples only.
     """
     if parts == 1:
         yield (total,)

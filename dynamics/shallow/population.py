@@ -10,10 +10,10 @@ from dynamics.shallow import kernels
 from dynamics.shallow.data import normalized_samples, representatives
 from dynamics.shallow.kernels import GradientData
 from dynamics.shallow.problem import ShallowProblem
+from dynamics.shallow.training import is_at_kink
 from dynamics.shallow.trajectory import ShallowTrajectory
 
 _STEP = 1e-6  # of the differences in `ShallowPopulation.jacobian`
-_TIE = 1e-13  # distance to a kink, relative to the largest entry of H
 
 
 class ShallowValue(NamedTuple):
@@ -98,6 +98,29 @@ class ShallowPopulation(Risk):
     def cells(self) -> int:
         """Number of samples of label +1 up to permutations of the irrelevant patterns."""
         return len(self._data.indices)
+
+    @property
+    def trained(self) -> np.ndarray:
+        """0 for the entries of a fixed V, and of K and Q without trained attention, else 1."""
+        trained, layout = np.ones(len(self.order_parameters)), self.problem.layout
+        trained[layout.V] = self.problem.train_value
+        for slots in (layout.K, layout.Q):
+            trained[slots] = self.problem.attention == "trained"
+        return trained
+
+    @property
+    def sample_weights(self) -> np.ndarray:
+        """Probabilities of the samples of label +1 up to symmetry, (cells,)."""
+        return np.asarray(self._samples.weights)
+
+    def weighted_gradient(self, state: Any, weights: np.ndarray) -> np.ndarray:
+        """Return the gradient (n,) with other probabilities of the samples (cells,)."""
+        self.evaluations += 1
+        out = np.empty(len(self.order_parameters))
+        samples = self._samples._replace(weights=np.asarray(weights, float))
+        data = self._data._replace(samples=samples)
+        kernels.gradient_within(data, np.asarray(state, float), out)
+        return out
 
     def gradient_plan(self, state: Any) -> GradientData:
         """Return the data of the compiled gradient, the same at all states."""
@@ -191,9 +214,7 @@ class ShallowPopulation(Risk):
             If it is not a sequence of n finite numbers, or a neuron is at the kink of its ReLU.
         """
         theta = np.asarray(super().checked(state))
-        nearest = self._outputs(theta)[2]
-        scale = float(np.abs(self._products(theta)[1]).max())
-        if nearest.min() <= _TIE * scale:
+        if is_at_kink(self._outputs(theta)[2].min(), self._products(theta)[1]):
             raise ParameterError(
                 "state is not allowed: a neuron is at the kink of its ReLU in a sample that can "
                 "occur; perturb the rows of W_O (spread and xi of the problem, or P_*, U_*, I_*)"

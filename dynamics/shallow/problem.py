@@ -147,7 +147,7 @@ class ShallowProblem(Parameters):
         at_least(-1),
         at_most(1),
         Draw(among=(0.1, 0.5, -0.1)),
-        Doc("other entries relative to it", allowed="in [-1, 1], not 0"),
+        Doc("other entries of the row, relative to xi", allowed="in [-1, 1], not 0"),
     ] = 0.1
     attention_rate: Annotated[
         float,
@@ -168,18 +168,18 @@ class ShallowProblem(Parameters):
         for name in ("alpha_relevant", "alpha_confusion"):
             value = getattr(self, name)
             tokens = value * self.L
-            require(abs(tokens - round(tokens)) < 1e-6, name, value,
-                    f"a whole number of the L = {self.L} tokens (here {tokens:g})")  # fmt: skip
+            allowed = f"a whole number of the L = {self.L} tokens (here {tokens:g})"
+            require(abs(tokens - round(tokens)) < 1e-6, name, value, allowed)
         total = self.alpha_relevant + self.alpha_confusion
-        require(self.relevant + self.confusion <= self.L, "alpha_relevant + alpha_confusion",
-                total, "at most 1")  # fmt: skip
-        require(self.relevant > self.confusion, "alpha_relevant", self.alpha_relevant,
-                f"greater than alpha_confusion = {self.alpha_confusion:g}")  # fmt: skip
+        fits = self.relevant + self.confusion <= self.L
+        require(fits, "alpha_relevant + alpha_confusion", total, "at most 1")
+        allowed = f"greater than alpha_confusion = {self.alpha_confusion:g}"
+        require(self.relevant > self.confusion, "alpha_relevant", self.alpha_relevant, allowed)
         if self.queried is not None:
             integer("queried", self.queried, 1, self.L)
         integer("neurons", self.neurons, 2 * self.M, 10**7)
-        require(self.neurons % (2 * self.M) == 0, "neurons", self.neurons,
-                f"a multiple of 2 M = {2 * self.M}")  # fmt: skip
+        allowed = f"a multiple of 2 M = {2 * self.M}"
+        require(self.neurons % (2 * self.M) == 0, "neurons", self.neurons, allowed)
         if self.spread == 0.0:
             raise ParameterError(
                 "spread = 0 is not allowed: a neuron along a pattern that is missing in a sample "

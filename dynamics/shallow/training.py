@@ -17,7 +17,7 @@ from dynamics.shallow import kernels
 from dynamics.shallow.data import finite_array, validated_samples
 from dynamics.shallow.kernels import Samples
 
-_TIE = 1e-13  # distance to a kink, relative to the largest entry of H
+_KINK = 1e-13  # distance to a kink, relative to the largest entry of H
 _MOST_STEPS = 10**9
 _GRADIENTS_PER_CHUNK = 10**5  # some tenths of a second; Ctrl-C is handled between chunks
 
@@ -327,8 +327,8 @@ def _observe(
     return Observation(hinge, mean_attention, error, F, nearest.min())
 
 
-def check_kinks(nearest: float, H: np.ndarray) -> None:
-    """Check that no neuron is at the kink of its ReLU, where its derivative is not defined.
+def is_at_kink(nearest: float, H: np.ndarray) -> bool:
+    """Return whether a neuron is at the kink of its ReLU, where its derivative is not defined.
 
     Parameters
     ----------
@@ -336,14 +336,14 @@ def check_kinks(nearest: float, H: np.ndarray) -> None:
         Smallest absolute input of a neuron over the samples.
     H
         Product W_O V or its transpose.
-
-    Raises
-    ------
-    ParameterError
-        If ``nearest`` is within rounding of 0.
     """
     largest = np.abs(H).max()
-    if np.isfinite(largest) and nearest <= _TIE * largest:
+    return bool(np.isfinite(largest) and nearest <= _KINK * largest)
+
+
+def check_kinks(nearest: float, H: np.ndarray) -> None:
+    """Raise ParameterError if a neuron is at the kink of its ReLU; see `is_at_kink`."""
+    if is_at_kink(nearest, H):
         raise ParameterError(
             "W_O is not allowed with V: a neuron is at the kink of its ReLU in a sample; "
             "perturb the rows of W_O, for example by normal entries of a hundredth of their size"

@@ -1,6 +1,6 @@
 """Enumeration of all configurations of the data of a theory, with their probabilities."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb, log10, prod
@@ -57,6 +57,9 @@ class Values(NamedTuple):
     one_each
         Each element of the first set is 1 at exactly one element of the second; ``law`` maps the
         number of that element to its probability.
+    joint
+        Probability of the values of all elements together, or of the numbers of ``one_each``;
+        ``law`` then has the possible values.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Values(NamedTuple):
     given: tuple[tuple[str, float], ...] = ()
     deviation: tuple[int, Mapping[int, float]] | None = None
     one_each: bool = False
+    joint: Callable[[tuple[int, ...]], float] | None = None
 
 
 def configurations(
@@ -130,8 +134,15 @@ def _one_source(
     if source.one_each:
         tokens, words = (len(sets[name]) for name in source.over)
         for positions in product(range(words), repeat=tokens):
-            probability = prod(source.law[i] for i in positions)
+            if source.joint is not None:
+                probability = source.joint(positions)
+            else:
+                probability = prod(source.law[i] for i in positions)
             yield probability, tuple(float(k == i) for i in positions for k in range(words))
+        return
+    if source.joint is not None:
+        for states in product(range(len(source.law)), repeat=size):
+            yield source.joint(states), tuple(map(float, states))
         return
     if source.size is not None:
         probability = 1.0 / comb(size, source.size)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import arb
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 
 from dynamics.core.balls.exact import above, below
 from dynamics.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dynamics.theory.sequences import SequenceLaw
 
 Array = NDArray[np.float64]
 #: Largest number of orbits, and of entries in all their arrays.
@@ -177,7 +180,7 @@ def types_of(larger: Larger) -> list[Type]:
     return results
 
 
-def orbits(law: Law) -> Orbits:
+def orbits(law: "Law | SequenceLaw") -> Orbits:
     """Return all configurations up to symmetry.
 
     Raises
@@ -185,6 +188,8 @@ def orbits(law: Law) -> Orbits:
     ParameterError
         If there are more than `MOST_ORBITS`.
     """
+    if not isinstance(law, Law):
+        return law.orbits()
     number = count_orbits(law)
     if number > MOST_ORBITS:
         raise ParameterError(
@@ -196,7 +201,7 @@ def orbits(law: Law) -> Orbits:
     return collected(law, weights, [families for _, families in results])
 
 
-def relative_errors(law: Law, exact: Law) -> tuple[float, ...]:
+def relative_errors(law: "Law | SequenceLaw", exact: "Law | SequenceLaw") -> tuple[float, ...]:
     """Return the relative errors of the orbits of a law in floats (`Orbits.errors`).
 
     A probability is a product over families, at most one per type. Each factor contributes 16 u:
@@ -209,6 +214,9 @@ def relative_errors(law: Law, exact: Law) -> tuple[float, ...]:
     exact
         The same distribution in balls.
     """
+    if not isinstance(law, Law):
+        return law.orbits().errors
+    assert isinstance(exact, Law)
     probability, values = _error(law.normaliser, exact.normaliser) + 8.0 * UNIT, []
     for larger, balls in zip(law.larger, exact.larger):
         floats = {(x.root, x.numbers): x.weight for x in types_of(larger)}
@@ -322,7 +330,7 @@ def require_few_types(law: Law) -> None:
             )
 
 
-def count_orbits(law: Law) -> int:
+def count_orbits(law: "Law | SequenceLaw") -> int:
     """Return the number of configurations up to symmetry without enumerating them.
 
     Raises
@@ -330,6 +338,8 @@ def count_orbits(law: Law) -> int:
     ParameterError
         If there are too many larger elements or types to count.
     """
+    if not isinstance(law, Law):
+        return law.count
     require_few_types(law)
     for larger in law.larger:
         number = larger.types

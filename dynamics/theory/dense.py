@@ -37,7 +37,8 @@ class Step(NamedTuple):
         Free indices of the result.
     detail
         ``entry``: name of an array and its indices; ``part``: name of a set, its index and a value
-        for each part; ``same`` and ``inside``: two names of sets and two indices; ``constant`` and
+        for each part; ``same`` and ``inside``: two names of sets and two indices; ``relation``: an
+        array, its names of sets and its indices; ``constant`` and
         ``power``: a number; ``sum``, ``softmax`` and ``logsumexp``: an index.
     """
 
@@ -144,6 +145,9 @@ class DenseModel:
             return np.asarray(self.data[name][(slice(None), *index_arrays)])
         if step.op in ("same", "inside"):
             return self._relation(step)
+        if step.op == "relation":
+            table, names, indices = step.detail
+            return np.asarray(table[self._index(indices, step.axes, names)][None], float)
         if step.op == "part":
             own, index, values = step.detail
             table = np.array([values[part] for part in self.sets[own].part.tolist()])
@@ -157,9 +161,7 @@ class DenseModel:
             (argument,) = step.arguments
             return np.asarray(values[argument].sum(axis=self._axis(argument, step.detail)))
         if step.op == "softmax":
-            axis = self._axis(step.arguments[0], step.detail)
-            raised = np.exp(x[0] - x[0].max(axis=axis, keepdims=True))
-            return np.asarray(raised / raised.sum(axis=axis, keepdims=True))
+            return _softmax(*np.broadcast_arrays(*x), axis=1 + step.axes.index(step.detail))
         if step.op == "logsumexp":
             (argument,) = step.arguments
             axis = self._axis(argument, step.detail)
@@ -181,7 +183,7 @@ class DenseModel:
             axis = self._axis(step.arguments[0], step.detail)
             return [np.broadcast_to(np.expand_dims(pull, axis), (len(pull), *x[0].shape[1:]))]
         if step.op == "softmax":
-            axis = self._axis(step.arguments[0], step.detail)
+            axis = 1 + step.axes.index(step.detail)
             weighted = pull * values[number]
             return [weighted - values[number] * weighted.sum(axis=axis, keepdims=True)]
         if step.op == "logsumexp":
@@ -330,6 +332,15 @@ def _reduction(axes: tuple[str, ...], target: tuple[str, ...]) -> tuple[Any, Any
     left = [axis for axis in axes if axis in target]
     order = (0, *(1 + left.index(axis) for axis in target))
     return gone, order if order != tuple(range(len(order))) else None
+
+
+def _softmax(score: Array, mask: Array | None = None, *, axis: int) -> Array:
+    """Return the softmax along an axis, where a mask is 1; 0 if it is 0 everywhere."""
+    seen = score if mask is None else np.where(mask > 0.0, score, -np.inf)
+    top = seen.max(axis=axis, keepdims=True)
+    raised = np.exp(seen - np.where(np.isfinite(top), top, 0.0))
+    norm = raised.sum(axis=axis, keepdims=True)
+    return np.asarray(raised / np.where(norm > 0.0, norm, 1.0))
 
 
 def _sigmoid(x: Array) -> Array:

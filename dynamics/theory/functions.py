@@ -14,6 +14,47 @@ def empty(rows: int, columns: int) -> np.ndarray:
 
 
 @kernel
+def clear(table: np.ndarray) -> None:
+    """Set all entries of a table to 0."""
+    table[:] = 0.0
+
+
+@kernel
+def multiplicity(element: int, blocks: int, size: int, others: tuple[int, ...]) -> float:
+    """Return the number of elements of a set that one element of an array stands for.
+
+    Elements below ``blocks`` stand for themselves. The others are representatives of the remaining
+    elements, which are alike: those that other indices point to stand for themselves, and the first
+    of the rest stands for all elements that are not in use.
+
+    Parameters
+    ----------
+    element
+        The element.
+    blocks, size
+        Number of elements that stand for themselves, and of all elements.
+    others
+        Elements that other indices point to; -1 points to none.
+    """
+    if element < blocks:
+        return 1.0
+    used, earlier = 0, 0
+    for i in range(len(others)):
+        if others[i] == element:
+            return 1.0
+        if others[i] >= blocks:
+            first = True
+            for j in range(i):
+                if others[j] == others[i]:
+                    first = False
+            if first:
+                used += 1
+                if others[i] < element:
+                    earlier += 1
+    return float(size - blocks - used) if element - blocks == earlier else 0.0
+
+
+@kernel
 def sigmoid(x: float) -> float:
     """Return 1 / (1 + e^-x)."""
     small = math.exp(-abs(x))

@@ -28,7 +28,7 @@ _OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Di
 _FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sigmoid", "softplus", "modulus", "relu", "sign",
               "step", "shifted_log", "highest", "raised", "power")  # fmt: skip
 _RULES = (*_OPERATIONS.values(), "negate", *_FUNCTIONS)
-_INDICES = re.compile(r"_row\d+|_first_\w+")
+_INDICES = re.compile(r"_row\d+|_first_\w+|_blocks")
 _ROWS, _TABLE = re.compile(r"_rows\d+"), re.compile(r"_out|_table\d+")
 
 
@@ -92,6 +92,7 @@ def _namespace(
     extra = ("given", "if_whole") if rules is rounding else ()
     module: dict[str, Any] = {f"_{x}": convert(getattr(rules, x)) for x in (*_RULES, *extra)}
     module |= {"_inf": math.inf, "_empty": convert(functions.empty), "_total": rounding.total}
+    module |= {f"_{x.__name__}": convert(x) for x in (functions.clear, functions.multiplicity)}
     exec(compile(text, f"<{name}, {rules.__name__}>", "exec"), module)
     return module
 
@@ -140,8 +141,11 @@ class _Pairs(ABC, ast.NodeTransformer):
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
         return node
 
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        return node  # the docstring
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        if not isinstance(node.value, ast.Call):
+            return node  # the docstring
+        text = ast.unparse(node)  # a table is cleared
+        return ast.parse(f"{text}\n{text.replace(')', f'{self.suffix})')}").body
 
     def visit_For(self, node: ast.For) -> ast.AST:
         node.body = [y for x in node.body for y in _listed(self.visit(x))]
@@ -208,6 +212,8 @@ class _Pairs(ABC, ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         rule = f"_{node.func.attr}" if isinstance(node.func, ast.Attribute) else _name(node.func)
+        if rule == "_multiplicity":  # an integer, and its arguments are indices
+            return _expression(f"({ast.unparse(node)}, 0.0)")
         if rule == "_total":
             return _call(rule, self.visit(node.args[0]), *node.args[1:])
         return _call(rule, *(self.visit(x) for x in node.args))
@@ -224,7 +230,11 @@ class _WithErrors(_Pairs):
         self._data: dict[str, int] = {}
 
     def arguments(self, names: Sequence[str]) -> list[str]:
-        data = [x for x in names if not re.fullmatch(r"_(first_|rows?\d|theta|constants|out).*", x)]
+        data = [
+            x
+            for x in names
+            if not re.fullmatch(r"_(first_|blocks|rows?\d|theta|constants|out).*", x)
+        ]
         if "_weight" not in data:  # the function ``rows``, whose arguments are data only
             data = ["_weight", *data]
         self._data = {name: k for k, name in enumerate(data)}

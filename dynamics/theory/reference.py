@@ -17,6 +17,8 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from dynamics.core.balls.exact import above, below, exact
+from dynamics.core.jit import plain_python
+from dynamics.theory import functions
 from dynamics.theory.data import Orbits
 from dynamics.theory.kernel import columns
 
@@ -214,5 +216,7 @@ _FUNCTIONS: dict[str, Any] = {
     "_shifted_log": shifted_log,
     "_raised": raised,
     "_highest": highest,
+    "_clear": plain_python(functions.clear),
+    "_multiplicity": plain_python(functions.multiplicity),
     "_empty": lambda rows, columns: np.empty((rows, columns), object),
 }

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dynamics.core.compiled_gradients import gradient_of
+from dynamics.core.errors import ParameterError
 from dynamics.core.jit import kernel, native_function
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
@@ -141,6 +142,8 @@ class TheoryRisk(Risk):
     largest
         Function of a state that returns bounds of |loss| and of each gradient entry for a single
         datum; without it, the bounds of the results are infinite if orbits are omitted.
+    integrated
+        Whether the loss is the mean over Gaussian data, of which no single sample is known.
 
     Notes
     -----
@@ -161,8 +164,9 @@ class TheoryRisk(Risk):
         kernels: Kernels,
         data: Orbits,
         largest: Callable[[Array], tuple[float, Array]] | None = None,
+        integrated: bool = False,
     ) -> None:
-        self.kernels, self._largest = kernels, largest
+        self.kernels, self._largest, self.integrated = kernels, largest, integrated
         self.problem, self.order_parameters = problem, tuple(problem.start)
         number = len(data.weight)
         self.remainder = data.remainder
@@ -206,6 +210,27 @@ class TheoryRisk(Risk):
         self.evaluations += 1
         self.kernels.mean(theta, out, *self.columns)
         return True
+
+    @property
+    def sample_weights(self) -> np.ndarray:
+        """Probabilities of the data orbits, (N,).
+
+        Raises
+        ------
+        ParameterError
+            If orbits are omitted, or if the loss is the mean over Gaussian data.
+        """
+        if self.remainder or self.integrated:
+            reason = "omits data orbits" if self.remainder else "is a mean over Gaussian data"
+            raise ParameterError(f"theory = {self.problem.theory} is not allowed here: it {reason}")
+        return np.asarray(self.columns[1])
+
+    def weighted_gradient(self, state: Any, weights: np.ndarray) -> np.ndarray:
+        """Return the gradient (n,) with other probabilities of the data orbits (N,)."""
+        self.evaluations += 1
+        out, (constants, _, *rest) = np.empty(len(self.order_parameters)), self.columns
+        self.kernels.mean(np.asarray(state, float), out, constants, weights, *rest)
+        return out
 
     @cached_property
     def _gradient_plan(self) -> TheoryGradient:

@@ -21,6 +21,7 @@ from dynamics.theory.data import (
     types_of,
     ways,
 )
+from dynamics.theory.sequences import SequenceLaw
 
 #: Bound of the relative rounding error of the sum of omitted probabilities.
 ROUNDING = 1e-9
@@ -28,7 +29,7 @@ ROUNDING = 1e-9
 SHARES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 
-def truncated(law: Law, remainder: float) -> Orbits:
+def truncated(law: Law | SequenceLaw, remainder: float) -> Orbits:
     """Return configurations up to symmetry whose probabilities sum to 1 up to a remainder.
 
     Parameters
@@ -49,6 +50,11 @@ def truncated(law: Law, remainder: float) -> Orbits:
     ParameterError
         If more than `MOST_ORBITS` configurations are needed, or the remainder is not allowed.
     """
+    if not isinstance(law, Law):
+        raise ParameterError(
+            f"remainder = {remainder} is not allowed for a theory on ordered positions: all of its "
+            "data orbits are used"
+        )
     if not 0.0 < remainder < 1.0:
         raise ParameterError(f"remainder = {remainder} is not allowed: it must be in (0, 1)")
     require_few_types(law)

@@ -35,14 +35,14 @@ def write_chapters(folder: Path, report: str | None) -> None:
 
 
 def _ignored(folder: str, names: list[str]) -> list[str]:
-    """Return the entries of a folder that are neither notebooks nor images."""
+    """Return the entries of a folder that are not copied: all but notebooks and images."""
     return [
         name for name in names if name == "book" or Path(name).suffix not in ("", ".ipynb", ".png")
     ]
 
 
 def chapter(name: str, report: StoredReport | None, images: Path) -> str:
-    """Return a theory in Markdown: derivations, parameters, outcomes and claims.
+    """Return the chapter of a theory in Markdown: derivations, parameters, outcomes and claims.
 
     Parameters
     ----------
@@ -57,8 +57,13 @@ def chapter(name: str, report: StoredReport | None, images: Path) -> str:
     package = dict(zip(theories.names(), theories.packages_of_derivations()))[name]
     lines = [f"# {_capitalized(theory.title)}", "", "## The argument", ""]
     derivations = catalogue.Catalogue((package,))
-    for key, (title, place) in derivations.titles.items():
-        lines += [f"### {_capitalized(markdown(title))}", "", f"*{markdown(place)}*. `{key}`", ""]
+    for key, (title, reference) in derivations.titles.items():
+        lines += [
+            f"### {_capitalized(markdown(title))}",
+            "",
+            f"*{markdown(reference)}*. `{key}`",
+            "",
+        ]
         derivation = derivations[key]
         lines += [markdown(derivation.statement), ""]
         for equation in derivation.equations:

@@ -103,13 +103,13 @@ def add_parameters(parser: argparse.ArgumentParser, parameters: Iterable[Paramet
     """Add an option for each parameter of a theory."""
     group = parser.add_argument_group("parameters (numbers such as 64, 1e-3 or 2/64)")
     for parameter in parameters:
-        group.add_argument(
-            parameter.flag,
-            dest=_PREFIX + parameter.name,
-            metavar="X",
-            help=parameter.help,
-            type=str if parameter.dtype is str else number,
-        )
+        _add_parameter(group, parameter, dest=_PREFIX + parameter.name)
+
+
+def _add_parameter(group: Any, parameter: Parameter, **options: Any) -> None:
+    """Add the option of a parameter."""
+    dtype = str if parameter.dtype is str else number
+    group.add_argument(parameter.flag, metavar="X", help=parameter.help, type=dtype, **options)
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
@@ -128,13 +128,7 @@ def add_optimizer(parser: argparse.ArgumentParser) -> None:
 
     group = parser.add_argument_group("optimizer of gradient descent (solver gd)")
     for name in OPTIMIZER:
-        parameter = declared(Solver)[name]
-        group.add_argument(
-            parameter.flag,
-            metavar="X",
-            help=parameter.help,
-            type=str if parameter.dtype is str else number,
-        )
+        _add_parameter(group, declared(Solver)[name])
 
 
 def given_optimizer(args: argparse.Namespace) -> dict[str, Any]:
@@ -175,7 +169,50 @@ def number_range(flag: str, text: str) -> tuple[str, tuple[int | float, int | fl
         ) from None
 
 
-def check_output_file(flag: str, file: Path, *, force: bool) -> None:
+def add_output(parser: argparse.ArgumentParser, out: tuple[str, str], plot: str = "") -> None:
+    """Add the options ``--json``, ``--out`` and ``--force``, and ``--plot`` if it has a help text.
+
+    Parameters
+    ----------
+    parser
+        Parser of the command.
+    out
+        Metavar and help text of ``--out``.
+    plot
+        Help text of ``--plot``.
+    """
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print the results as JSON")
+    output.add_argument("--out", type=Path, metavar=out[0], help=out[1])
+    if plot:
+        output.add_argument("--plot", type=Path, metavar="FILE.png", help=plot)
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+
+
+def check_output(args: argparse.Namespace) -> None:
+    """Raise BadInput if a file of ``--out`` or ``--plot`` cannot be written, or is not to be."""
+    files = {flag: getattr(args, flag, None) for flag in ("out", "plot")}
+    for flag, file in files.items():
+        if file is not None:
+            _check_output_file(f"--{flag}", file, force=args.force)
+    out, plot = files.values()
+    if out is not None and plot is not None and _same_file(out, plot):
+        raise BadInput(f"--out and --plot are not allowed to be the same file: {out}")
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    """Return whether two paths may be the same file, also on file systems that ignore case."""
+    if first.exists() and second.exists() and first.samefile(second):
+        return True
+    return str(first.resolve()).casefold() == str(second.resolve()).casefold()
+
+
+def report_written(file: Path) -> None:
+    """Print the name of a file that was written."""
+    print(f"patchdyn: wrote {file}", file=sys.stderr)
+
+
+def _check_output_file(flag: str, file: Path, *, force: bool) -> None:
     """Raise BadInput if a file cannot be written, or exists and ``force`` is not set."""
     from dynamics.core.files import FileError, obstacle
 

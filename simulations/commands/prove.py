@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +12,12 @@ from simulations import theories
 from simulations.commands import DONE, FAILED, BadInput
 from simulations.commands.arguments import (
     EXIT_CODES,
+    add_output,
     add_parameters,
-    check_output_file,
+    check_output,
     given_parameters,
     number,
+    report_written,
 )
 
 if TYPE_CHECKING:
@@ -64,13 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tolerance of the approximate solution, relative to its arc length (default: 1e-3, "
         "smaller if the proof fails)",
     )
-    output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print the results as JSON")
-    output.add_argument("--out", type=Path, metavar="FILE.json", help="write the certificate")
-    output.add_argument(
-        "--plot", type=Path, metavar="FILE.png", help="plot the radius of the tube and gamma - rho"
-    )
-    output.add_argument("--force", action="store_true", help="overwrite existing files")
+    certificate = ("FILE.json", "write the certificate")
+    add_output(parser, certificate, "plot the radius of the tube and gamma - rho")
     parser.add_argument(
         "--check",
         type=Path,
@@ -90,13 +86,7 @@ def _prove(args: argparse.Namespace) -> int:
     from simulations.files import to_json
     from simulations.validated import conclusions, prove, write_certificate
 
-    if None not in (args.out, args.plot) and args.out.absolute() == args.plot.absolute():
-        raise BadInput(
-            f"--plot {args.plot} is not allowed: --out writes the same file; choose another name"
-        )
-    for flag, file in (("--out", args.out), ("--plot", args.plot)):
-        if file is not None:
-            check_output_file(flag, file, force=args.force)
+    check_output(args)
     given = given_parameters(args)
     problem, options = _problem_and_options(given)
     with progress_bar("prove") as bar:
@@ -111,10 +101,10 @@ def _prove(args: argparse.Namespace) -> int:
     if args.out is not None:
         write_certificate(args.out, proof)
         _unfinished(args.out).unlink(missing_ok=True)
-        print(f"patchdyn: wrote {args.out}", file=sys.stderr)
+        report_written(args.out)
     if args.plot is not None and proof.tube.pieces:
         _draw(args.plot, proof)
-        print(f"patchdyn: wrote {args.plot}", file=sys.stderr)
+        report_written(args.plot)
     print(to_json(conclusions(proof)) if args.json else as_text(proof))
     return DONE if proof.proved else FAILED
 

@@ -43,26 +43,7 @@ or if a result could not be written.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="smaller problems and shorter horizons")
-    size.add_argument(
-        "--thorough",
-        action="store_true",
-        help="add experiments too expensive for the full run (listed by `patchdyn claims`)",
-    )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--images",
-        action="store_true",
-        help='check only the claims on real images; requires pip install "patchdyn[vision]"',
-    )
-    which.add_argument(
-        "--only",
-        nargs="+",
-        action="extend",
-        metavar="CLAIM",
-        help="check only these claims (ids as in `patchdyn claims`)",
-    )
+    _add_choice(parser)
     parser.add_argument(
         "--out",
         type=Path,
@@ -94,6 +75,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run finished claims again; replace results of another version, seed or mode in DIR "
         "(only files written by patchdyn)",
+    )
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the claims and the size of their problems."""
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="smaller problems and shorter horizons")
+    size.add_argument(
+        "--thorough",
+        action="store_true",
+        help="add experiments too expensive for the full run (listed by `patchdyn claims`)",
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--images",
+        action="store_true",
+        help='check only the claims on real images; requires pip install "patchdyn[vision]"',
+    )
+    which.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        metavar="CLAIM",
+        help="check only these claims (ids as in `patchdyn claims`)",
     )
 
 

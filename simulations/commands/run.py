@@ -12,19 +12,22 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from simulations import theories
-from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
+from simulations.commands import DONE, FAILED, INTERRUPTED
 from simulations.commands.arguments import (
     EXIT_CODES,
     Parser,
+    add_output,
     add_parameters,
-    check_output_file,
+    check_output,
     given_parameters,
+    report_written,
 )
 
 if TYPE_CHECKING:
     import xarray
 
-    from dynamics import Trajectory
+    from dynamics import Risk, Trajectory
+    from simulations.case import Case
     from simulations.system import System
 
 HELP = "compute one reduced trajectory"
@@ -63,13 +66,9 @@ Time is learning rate x steps: 10000 steps with learning rate 0.01 reach time 10
 """
     parser = Parser(prog=prog, parents=[choice], description=description, epilog=_epilog(theory))
     add_parameters(parser, theory.parameters)
-    output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print the result as JSON")
-    output.add_argument("--out", type=Path, metavar="FILE.nc", help="write the trajectory (NetCDF)")
-    output.add_argument(
-        "--plot", type=Path, metavar="FILE.png", help="plot order parameters and risk"
+    add_output(
+        parser, ("FILE.nc", "write the trajectory (NetCDF)"), "plot order parameters and risk"
     )
-    output.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.set_defaults(execute=partial(_execute, theory))
     return parser
 
@@ -95,11 +94,7 @@ Ctrl-C the results so far are printed, and written to --out, and the exit code i
 
 def _execute(theory: System, args: argparse.Namespace) -> int:
     """Check the output files and run."""
-    for flag, file in (("--out", args.out), ("--plot", args.plot)):
-        if file is not None:
-            check_output_file(flag, file, force=args.force)
-    if args.out is not None and args.plot is not None and _same_file(args.out, args.plot):
-        raise BadInput(f"--out and --plot are not allowed to be the same file: {args.out}")
+    check_output(args)
     return solve(theory, given_parameters(args), args.out, args.plot, as_json=args.json)
 
 
@@ -133,16 +128,31 @@ def solve(
     int
         Exit code: 0 if the trajectory reached its horizon.
     """
-    from dynamics import Interrupted, Status
+    from dynamics import Status
     from simulations.commands.run_summary import as_text, summarize
-    from simulations.display import progress_bar
     from simulations.files import to_json
 
-    case, code = theory.build(values), None
+    case = theory.build(values)
+    began = perf_counter()
+    population, trajectory, interrupted = _compute(theory, case)
+    seconds = perf_counter() - began
+    dataset = partial(theory.dataset, case, trajectory, population)
+    saved = _save(out, plot, trajectory, dataset)
+    summary = summarize(theory, case, trajectory, population, seconds)
+    print(to_json(summary) if as_json else as_text(theory, summary))
+    if interrupted:
+        return INTERRUPTED
+    return DONE if saved and trajectory.status is Status.COMPLETED else FAILED
+
+
+def _compute(theory: System, case: Case) -> tuple[Risk, Trajectory, bool]:
+    """Return the risk, the trajectory and whether it was interrupted; print the warnings."""
+    from dynamics import Interrupted
+    from simulations.display import progress_bar
+
     label = "gradient flow" if case.solver == "flow" else "gradient descent"
     if rule := case.settings.get("optimizer"):
         label += f" ({rule})"
-    began = perf_counter()
     try:
         with warnings.catch_warnings(record=True) as caught, progress_bar(label) as progress:
             warnings.simplefilter("always", UserWarning)
@@ -152,22 +162,8 @@ def solve(
         for note in dict.fromkeys(str(warning.message) for warning in caught):
             print(f"patchdyn: note: {note}", file=sys.stderr)
     except Interrupted as interrupt:
-        trajectory, code = interrupt.trajectory, INTERRUPTED
-    seconds = perf_counter() - began
-    if not _save(out, plot, trajectory, partial(theory.dataset, case, trajectory, population)):
-        code = code or FAILED
-    summary = summarize(theory, case, trajectory, population, seconds)
-    print(to_json(summary) if as_json else as_text(theory, summary))
-    if code is None:
-        code = DONE if trajectory.status is Status.COMPLETED else FAILED
-    return code
-
-
-def _same_file(first: Path, second: Path) -> bool:
-    """Return whether two paths may be the same file, also on file systems that ignore case."""
-    if first.exists() and second.exists() and first.samefile(second):
-        return True
-    return str(first.resolve()).casefold() == str(second.resolve()).casefold()
+        return population, interrupt.trajectory, True
+    return population, trajectory, False
 
 
 def _save(
@@ -179,10 +175,10 @@ def _save(
     try:
         if out is not None:
             write_dataset(out, dataset())
-            print(f"patchdyn: wrote {out}", file=sys.stderr)
+            report_written(out)
         if plot is not None and run.time.size > 1:
             write_bytes(plot, _plot(run))
-            print(f"patchdyn: wrote {plot}", file=sys.stderr)
+            report_written(plot)
         elif plot is not None:
             print("patchdyn: nothing to plot: the run ended at its start", file=sys.stderr)
     except StoreError as failure:

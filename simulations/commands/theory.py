@@ -28,6 +28,10 @@ the language (the file needs no imports; choose names of arrays and indices free
   c = Choice("c", s)      m = Subset("m", p, M)      1 on the choice, 0 elsewhere
   y = Colouring("y", p, {{+1: q/2, 0: 1 - q, -1: q/2}}, given={{c: +1}})
   t = Sequence("t", k, u)                            t["i", "j"] = 1 if entry i of k is j in u
+  i = Ordered("position", 8)                         positions, each different
+  w = Words("w", i, s, polya(1))                     tokens of a sequence; also iid(), chain(stay),
+                                                     tree(parent); Chain("w", i, p, q): 0 or 1
+  r = relation(lambda a, b: a <= b, a=i, b=i)        mask: .softmax(over="a", where=r)
   g = Gaussian("g", (p, x), variance=1)              polynomials are integrated exactly
   A = Tensor("A", (p, p), start=0); A.fix("diagonal", 1)
   B = Tensor("B", (p,), start=normal(0.1))           random: one number for each orbit, see --seed

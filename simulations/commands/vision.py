@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import EXIT_CODES, check_output_file, number
+from simulations.commands.arguments import (
+    EXIT_CODES,
+    add_output,
+    check_output,
+    number,
+    report_written,
+)
 
 if TYPE_CHECKING:
     from simulations.vision.comparison import Measurements
@@ -44,6 +51,20 @@ Nothing is downloaded. With --out, the same command resumes a run that was stopp
 #: Data sets (`simulations.vision.data.NAMES`) and types of attention (`simulations.vision.models`).
 DATA = ("digits", "photographs", "mnist-5k", "cifar10", "cifar100", "svhn", "mnist")
 ATTENTION_TYPES = ("position", "content", "gram")
+#: Options of the model and of its training, with their help texts.
+OF_MODEL = {
+    "width": "dimension of a token (default: 48)",
+    "depth": "number of layers (default: 2)",
+    "heads": "number of heads (default: 4)",
+}
+OF_TRAINING = {
+    "patch": "side length of a patch in pixels",
+    "steps": "number of training steps",
+    "batch": "batch size",
+    "rate": "peak learning rate (default: 5e-3)",
+    "shift": "largest random shift of an image in pixels",
+    "noise": "standard deviation of pixel noise; pixels have unit variance (default: 0)",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,24 +102,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "around the centre",
     )
     group = parser.add_argument_group("model and training (some defaults depend on the data set)")
-    for name, meaning in (
-        ("patch", "side length of a patch in pixels"),
-        ("width", "dimension of a token (default: 48)"),
-        ("depth", "number of layers (default: 2)"),
-        ("heads", "number of heads (default: 4)"),
-        ("steps", "number of training steps"),
-        ("batch", "batch size"),
-        ("rate", "peak learning rate (default: 5e-3)"),
-        ("shift", "largest random shift of an image in pixels"),
-        ("noise", "standard deviation of pixel noise; pixels have unit variance (default: 0)"),
-    ):
+    for name, meaning in (OF_MODEL | OF_TRAINING).items():
         group.add_argument(f"--{name}", type=number, metavar="X", help=meaning)
-    output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print the result as JSON")
-    output.add_argument(
-        "--out", type=Path, metavar="FILE.nc", help="write losses, P and attention as NetCDF"
-    )
-    output.add_argument("--force", action="store_true", help="overwrite an existing file")
+    add_output(parser, ("FILE.nc", "write losses, P and attention as NetCDF"))
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -108,8 +114,7 @@ def execute(args: argparse.Namespace) -> int:
     from simulations.vision.data import load
 
     seeds = range(integer("seeds", args.seeds, 1, 1000))
-    if args.out is not None:
-        check_output_file("--out", args.out, force=args.force)
+    check_output(args)
     try:
         import jax  # noqa: F401 - required by the modules below
     except ImportError as missing:
@@ -117,15 +122,9 @@ def execute(args: argparse.Namespace) -> int:
     from simulations.vision.comparison import check_grid, measure, preset
     from simulations.vision.models import Model
 
-    def given(*names: str) -> dict[str, Any]:
-        values = {name: _as_integer(getattr(args, name)) for name in names}
-        return {name: value for name, value in values.items() if value is not None}
-
-    patch, settings = preset(
-        args.data, **given("patch", "steps", "batch", "rate", "shift", "noise")
-    )
+    patch, settings = preset(args.data, **_given(args, OF_TRAINING))
     names = dict.fromkeys(args.kind or ATTENTION_TYPES[:2])
-    models = [Model(name, patch, **given("width", "depth", "heads")) for name in names]
+    models = [Model(name, patch, **_given(args, OF_MODEL)) for name in names]
     images = load(args.data, args.path, limit=_as_integer(args.limit))
     check_grid(images, patch)
     try:
@@ -141,6 +140,12 @@ def execute(args: argparse.Namespace) -> int:
     measurements = {name: measure(run, null=args.null) for name, run in runs.items()}
     _show(args, images, runs, measurements)
     return DONE if args.out is None else _save(args.out, runs)
+
+
+def _given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return a mapping from name to value of the options that are given."""
+    values = {name: _as_integer(getattr(args, name)) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _as_integer(value: Any) -> Any:
@@ -182,7 +187,7 @@ def _save(out: Path, runs: dict[str, Trained]) -> int:
     except StoreError as error:
         print(f"patchdyn: {error}", file=sys.stderr)
         return FAILED
-    print(f"patchdyn: wrote {out}", file=sys.stderr)
+    report_written(out)
     return DONE
 
 

@@ -100,7 +100,7 @@ def table_of_invariants(invariants: Iterable[InvariantCheck]) -> str:
             '<b class="bad">violated</b>' if check.description else '<b class="good">holds</b>'
         )
         worst = f"{check.worst:.2g}" if check.graded else "-"
-        text = f"{escape(check.statement)} ({escape(check.place)})"
+        text = f"{escape(check.statement)} ({escape(check.source)})"
         text += f"<br>{escape(check.description)}" if check.description else ""
         cells = f"<td>{verdict}<td>{worst}<td>{check.error:.2g}<td>{text}"
         rows.append(f"<tr><th>{escape(check.name)}{cells}")

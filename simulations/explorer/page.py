@@ -46,6 +46,8 @@ navigator.clipboard.writeText(text).then(() => { cb_obj.label = "Copied"; },
                                          () => { cb_obj.label = "Copying is not allowed"; });
 setTimeout(() => { cb_obj.label = "Copy " + what; }, 3000);
 """
+#: Open the page of the chosen theory.
+_TO_THEORY = "window.location.search = '?system=' + encodeURIComponent(cb_obj.value);"
 #: Replace the address without an entry in the history of the browser.
 _TO_ADDRESS = "window.history.replaceState(null, '', cb_obj.tags[0]);"
 
@@ -142,48 +144,27 @@ class Page:
     def _lay_out(self) -> None:
         document = self.document
         document.title = f"patchdyn explorer: {self.theory.name}"
-        document.template = (files("simulations.explorer") / "templates/page.html").read_text(
-            "utf-8"
-        )
+        template = files("simulations.explorer") / "templates/page.html"
+        document.template = template.read_text("utf-8")
         document.template_variables.update(
             subtitle=escape(self.theory.title), swept=self.sweep is not None
         )
-        names = [*theories.names(), *theories.names_from_files()]
-        system = Select(
-            title="Theory", value=self.theory.name, options=names, name="system", width=280
-        )
-        system.js_on_change(
-            "value",
-            CustomJS(
-                code="window.location.search = '?system=' + encodeURIComponent(cb_obj.value);"
-            ),
-        )
         reset = Button(label="Reset to defaults", width=280)
         reset.on_click(lambda: self.show({}))
-        copies = []
-        for what in ("command", "link"):
-            button = Button(label=f"Copy {what}", name=f"copy {what}", width=130)
-            button.js_on_click(
-                CustomJS(args={"command": self.command, "what": what}, code=_TO_CLIPBOARD)
-            )
-            copies.append(button)
         stretch: Any = {"sizing_mode": "stretch_width"}
-        top = column(
+        self.address = column(
             row(self.status, self.cancel, **stretch),
-            row(self.command, *copies, **stretch),
+            row(self.command, *self._copy_buttons(), **stretch),
             name="top",
             **stretch,
         )
-        top.js_on_change("tags", CustomJS(code=_TO_ADDRESS))
-        self.address = top
-        sweep = [] if self.sweep is None else [self.sweep.root]
-        system.visible = self.sweep is None
+        self.address.js_on_change("tags", CustomJS(code=_TO_ADDRESS))
         for root in (
-            column(system, reset, name="chosen"),
+            column(self._menu_of_theories(), reset, name="chosen"),
             self.controls.main,
             self.controls.more,
-            top,
-            *sweep,
+            self.address,
+            *([] if self.sweep is None else [self.sweep.root]),
             column(self.lines.figure, self.curves, name="run", **stretch),
             column(self.loss.figure, name="loss", **stretch),
             column(self.portrait.figure, row(self.axes), name="portrait", **stretch),
@@ -193,6 +174,31 @@ class Page:
             self.equations,
         ):
             document.add_root(root)
+
+    def _menu_of_theories(self) -> Select:
+        """Return the menu that opens the page of another theory."""
+        names = [*theories.names(), *theories.names_from_files()]
+        menu = Select(
+            title="Theory",
+            value=self.theory.name,
+            options=names,
+            name="system",
+            width=280,
+            visible=self.sweep is None,
+        )
+        menu.js_on_change("value", CustomJS(code=_TO_THEORY))
+        return menu
+
+    def _copy_buttons(self) -> list[Button]:
+        """Return the buttons that copy the command, and the link, to the clipboard."""
+        buttons = []
+        for what in ("command", "link"):
+            button = Button(label=f"Copy {what}", name=f"copy {what}", width=130)
+            button.js_on_click(
+                CustomJS(args={"command": self.command, "what": what}, code=_TO_CLIPBOARD)
+            )
+            buttons.append(button)
+        return buttons
 
     # Requests
 

@@ -45,7 +45,7 @@ class Task:
 
 
 class Progress(NamedTuple):
-    """Fraction of a run that is done."""
+    """Completed fraction of a run."""
 
     fraction: float
 
@@ -58,7 +58,7 @@ class InvariantCheck(NamedTuple):
 
     name: str
     statement: str
-    place: str
+    source: str
     worst: float
     error: float
     graded: bool
@@ -150,7 +150,7 @@ class FlowField:
     flow: np.ndarray
 
 
-#: Last run of this process and its key, so that a change of the portrait does not repeat it.
+#: Last run of this process by key, so that a change of the portrait does not repeat it.
 _last: dict[str, tuple[Risk, Trajectory, tuple[str, ...], float]] = {}
 
 
@@ -183,9 +183,7 @@ def compute_run(task: Task, channel: Channel) -> float:
     first = run_data(task, population, run, notes, seconds)
     channel.report(first)
     if not run.is_observed:
-        with contextlib.suppress(
-            ArithmeticError
-        ):  # a failed run may not be observable at all records
+        with contextlib.suppress(ArithmeticError):  # of a failed run, at its last records
             run = population.observe(run)
             columns = _columns(task, run)
             added = {name: columns[name] for name in columns.keys() - first.columns}
@@ -276,7 +274,7 @@ def check_invariants(run: Trajectory) -> tuple[InvariantCheck, ...]:
             InvariantCheck(
                 name=name,
                 statement=invariant.statement,
-                place=invariant.source,
+                source=invariant.source,
                 worst=float(invariant.worst(run)),
                 error=float(invariant.noise(run)),
                 graded=invariant.graded,
@@ -287,7 +285,7 @@ def check_invariants(run: Trajectory) -> tuple[InvariantCheck, ...]:
 
 
 def axes_of(task: Task, run: Trajectory) -> tuple[str, str] | None:
-    """Return the axes of the portrait: of the task, else of the theory, else the largest ranges."""
+    """Return the axes of the portrait: those of the task or the theory, else the largest ranges."""
     names = run.order_parameters
     for axes in (task.axes, task.theory.portrait):
         if axes is not None and set(axes) <= set(names) and axes[0] != axes[1]:

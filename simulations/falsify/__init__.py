@@ -12,7 +12,7 @@
 """
 
 from simulations.falsify.check import assert_holds, check
-from simulations.falsify.grammar import ConjectureError, parse
+from simulations.falsify.language import ConjectureError, parse
 from simulations.falsify.report import Report
 from simulations.falsify.search import falsify
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial

@@ -18,7 +18,7 @@ def check(
     Parameters
     ----------
     conjecture
-        A statement in the language of :mod:`simulations.falsify.grammar`.
+        A statement in the language of :mod:`simulations.falsify.language`.
     trajectory
         A run of `gradient_flow` or `gradient_descent`.
     system

@@ -68,7 +68,7 @@ def falsify(
     Parameters
     ----------
     conjecture
-        A statement about a run, in the language of :mod:`simulations.falsify.grammar`, such as
+        A statement about a run, in the language of :mod:`simulations.falsify.language`, such as
         ``"gamma >= rho"``.
     where
         A statement about the constants of the problem; only problems that satisfy it are run.

@@ -12,8 +12,7 @@ from dynamics import Risk, Trajectory
 from dynamics.core.trajectory import Status, assemble
 from simulations.case import Case
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.grammar import parse
-from simulations.falsify.meaning import depends_on_the_whole_run, holds, violation
+from simulations.falsify.language import depends_on_the_whole_run, holds, parse, violation
 from simulations.system import RECORDS, System
 from symbolic.core.grammar import names_in
 

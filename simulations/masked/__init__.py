@@ -1,1 +1,1 @@
-"""Masked image modelling (Huang, Wen, Chi, Liang 2024) for the tools, with its claims, figures."""
+"""System, claims and figures of masked image modelling (Huang, Wen, Chi, Liang 2024)."""

@@ -22,6 +22,11 @@ from simulations.seeds import rng_at, seed_at, seeds_of
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 at which runs have learned.
 EPS = 1e-4
+#: Smallest ratio of |Phi_1| to other correlations at the switch, and of the later growth of Phi_n
+#: to the change of Phi_1.
+LEAD = 3.0
+#: Largest other correlation over Phi_n when p has learned.
+CLOSE_TO_ZERO = 0.1
 
 
 @dataclass(frozen=True)
@@ -339,9 +344,9 @@ def trajectory_dataset(
     times: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
     for problem in problems:
         run, phases = flow(problem), events(problem)
-        shown = run.time <= min(until * phases.learned.time, float(run.time[-1]))
+        included = run.time <= min(until * phases.learned.time, float(run.time[-1]))
         columns = SYSTEM.observe(SYSTEM.build({}), run)
-        parts.append({name: np.where(shown, columns[name], np.nan) for name in _OBSERVABLES})
+        parts.append({name: np.where(included, columns[name], np.nan) for name in _OBSERVABLES})
         parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]
         times["switch"].append(phases.switch.time if phases.phases == 2 else np.nan)
         times["learned"].append(phases.learned.time)

@@ -81,7 +81,7 @@ OUTCOMES = (
     Quantity("phases", "2: Phi_1 moves first and is overtaken; 1: Phi_n leads; 0: not overtaken"),
     Quantity("initial_ratio", "|dPhi_1/dt| / (dPhi_n/dt) at the start"),
     Quantity("switch", "Phi_n begins to move faster than Phi_1", "time"),
-    Quantity("found", "a_n exceeds 1/2", "time"),
+    Quantity("attended", "a_n exceeds 1/2", "time"),
     Quantity("learned", "the mean of (1 - a_n)^2 falls below eps", "time"),
     Quantity("rival_at_switch", "Phi_1 at the switch (p global: the fastest other Phi)"),
     Quantity("own_at_switch", "Phi_n at the switch"),
@@ -318,7 +318,7 @@ def _events(run: Trajectory, population: MaskedPopulation, eps: float) -> dict[s
     numbers = {name: float(getattr(events, name)) for name in names}
     if events.phases == 0 and run.status is not Status.COMPLETED:
         numbers["phases"] = math.nan  # Phi_n may overtake later
-    times = {"switch": events.switch, "found": events.attended, "learned": events.learned}
+    times = {"switch": events.switch, "attended": events.attended, "learned": events.learned}
     return numbers | {name: event.time for name, event in times.items()}
 
 

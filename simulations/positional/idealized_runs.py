@@ -7,10 +7,13 @@ and 80.
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from dynamics import Population, Problem, State, Trajectory, gradient_descent, gradient_flow
+from dynamics.positional.oracle.descent import FullPopulation
+from dynamics.positional.oracle.expectation import FullValue
 from dynamics.positional.samples.partitions import set_of, three_valued
 
 
@@ -65,6 +68,20 @@ def idealized(
         record="linear",
         records=steps + 1,
     )
+
+
+def full_descent(
+    problem: Problem, A: np.ndarray, v: np.ndarray, rates: tuple[float, float], steps: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, FullValue]]:
+    """Yield A, v and their evaluation at each step of descent on (P), without symmetry.
+
+    ``rates`` are the learning rates of v and of A; w* is the first unit vector.
+    """
+    population = FullPopulation(problem, np.eye(1, problem.dimension)[0])
+    for _ in range(steps + 1):
+        value = population.evaluate(A, v)
+        yield A, v, value
+        A, v = A - rates[1] * value.dA, v - rates[0] * value.dv
 
 
 def steps_with_one_rate(problem: Problem, gap: float = 1.0) -> float:

@@ -15,7 +15,6 @@ import numpy as np
 import xarray
 
 from dynamics import Problem
-from dynamics.positional.oracle.descent import FullPopulation
 from dynamics.positional.samples import (
     HeldOut,
     association_gap,
@@ -25,6 +24,7 @@ from dynamics.positional.samples import (
     train,
 )
 from dynamics.positional.samples.encodings import initial_encodings, train_encodings
+from simulations.positional.idealized_runs import full_descent
 from simulations.positional.training_runs import HELD_OUT, SMALL, Window, window
 from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.reproduction.predicates import Column
@@ -166,19 +166,14 @@ def descend_from(problem: Problem, start: Start, steps: int, seed: int, number: 
     No symmetry is assumed, and the test error is exact. Parameters as in `train_from`.
     """
     rng = rng_at(seed, problem.D, number, 1)
-    A = scores(problem, start, rng)
-    w_star = np.eye(1, problem.dimension)[0]
-    v = problem.initial_state.alpha * w_star
-    population = FullPopulation(problem, w_star)
+    initial = scores(problem, start, rng)
+    v = problem.initial_state.alpha * np.eye(1, problem.dimension)[0]
     owner = set_of(problem)
     share, gap, error = [], [], 1.0
-    for step in range(steps + 1):
-        value = population.evaluate(A, v)
+    for A, _, value in full_descent(problem, initial, v, (RATE, RATE_A * problem.D), steps):
         share.append(patch_association(A, owner))
         gap.append(association_gap(A, owner))
         error = value.test_error
-        if step < steps:
-            A, v = A - RATE_A * problem.D * value.dA, v - RATE * value.dv
     return TrainedRun(np.array(share), np.array(gap), error, A)
 
 

@@ -1,6 +1,6 @@
 """Flows in the regime of the paper, q = poly(C)/D, for D up to a million."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from dynamics.positional.events import Events, find_events
 from dynamics.positional.labelling import LabelError, label_error
 from dynamics.positional.many_patch_limit import time_to_lead
 from dynamics.positional.slow_manifold import largest_stable_learning_rate
+from simulations.reproduction.claim import Context
 from simulations.reproduction.predicates import Column, Table
 
 C = 4
@@ -259,8 +260,15 @@ def degree_cases(quick: bool) -> list[Case]:
     ]
 
 
-def parameters(quick: bool, thorough: bool = False) -> dict[str, object]:
+def flows(context: Context) -> dict[Case, Run]:
+    """Compute the flows of `cases`."""
+    chosen = cases(context.quick, context.thorough)
+    return {case: run_flow(case) for case in context.track(chosen)}
+
+
+def parameters(context: Context) -> dict[str, object]:
     """Return the parameters of the flows, for the report."""
+    quick, thorough = context.quick, context.thorough
     chosen = cases(quick, thorough)
     return {
         "C": C,
@@ -274,6 +282,12 @@ def parameters(quick: bool, thorough: bool = False) -> dict[str, object]:
         "ends at risk": LOSS_GOAL,
         "horizon": "3e5 (D/100)^p",
     }
+
+
+def grid(table: pd.DataFrame) -> xarray.Dataset:
+    """Return numbers of flows at p = 3 as arrays (scaling, qD, D), NaN where there is no flow."""
+    scalings = dict.fromkeys(table.index.get_level_values("scaling"))
+    return xarray.Dataset.from_dataframe(table.droplevel("p")).sel(scaling=list(scalings))
 
 
 def exponents(data: xarray.Dataset, names: tuple[str, ...]) -> pd.DataFrame:
@@ -290,36 +304,3 @@ def _exponents(data: xarray.Dataset, names: tuple[str, ...]) -> Iterator[dict[st
                 slope = float(np.diff(np.log(values[-2:]))[0] / decade)
                 if np.isfinite(slope):
                     yield {"of": name, "scaling": scaling, "qD": features, "exponent": slope}
-
-
-def branch_dataset(runs: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return the numbers of runs by case as arrays (scaling, qD, D), NaN where there is no run."""
-    scalings = list(dict.fromkeys(case.scaling for case in runs))
-    features = sorted({case.features for case in runs})
-    sizes = sorted({case.D for case in runs})
-
-    def table(value: Any) -> tuple[tuple[str, ...], np.ndarray]:
-        values = {(c.scaling, c.features, c.D): float(value(run)) for c, run in runs.items()}
-        rows = [
-            [[values.get((s, f, D), np.nan) for D in sizes] for f in features] for s in scalings
-        ]
-        return ("scaling", "qD", "D"), np.array(rows)
-
-    return xarray.Dataset(
-        {
-            "alpha_star": table(lambda run: run.events.alpha_star),
-            "T0": table(lambda run: run.events.T0.time),
-            "T1": table(lambda run: run.events.T1.time),
-            "T1_theory": table(lambda run: run.predicted_T1),
-            "rise": table(lambda run: run.events.rise),
-            "risk_after_rise": table(lambda run: run.risk_after_rise),
-            "rise_ends": table(lambda run: run.events.end_of_rise.happens),
-            "G": table(lambda run: run.G),
-            "end": table(lambda run: run.path.time[-1]),
-            "loss": table(lambda run: run.path.loss[-1]),
-            "test_error": table(lambda run: run.test_error),
-            "settled_error": table(lambda run: run.settled_error),
-            "label_error": table(lambda run: run.label.error),
-        },
-        coords={"scaling": scalings, "qD": features, "D": sizes},
-    )

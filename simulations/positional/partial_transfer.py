@@ -1,26 +1,25 @@
 """Fine-tuning on a task that shares only a part of its sets with the pre-training (Section 5)."""
 
-from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynamics import Problem
-from dynamics.core.checkpoint import computed_once
 from dynamics.positional.baselines.changed_sets import changed_error, changed_order, unchanged_error
 from dynamics.positional.baselines.set_knowledge import bayes_error
-from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample
+from dynamics.positional.samples import initial_weights, random_feature, sample
 from simulations.positional.learners import MIDDLE
+from simulations.positional.training_runs import stored
 from simulations.positional.transfer_runs import (
     OMEGA,
     downstream,
     fine_tuned_error,
-    held_out_seed,
+    held_out,
     pretrained,
 )
 from simulations.positional.transfer_statistics import SEEDS, Sweep
+from simulations.reproduction.claim import Context
 from simulations.seeds import rng_at
 
 #: Number of held-out samples of each group of runs.
@@ -41,31 +40,15 @@ def configuration(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...],
     return 64, (1.0, 0.75, 0.5, 0.25, 0.0), (1, 2, 5, 16, 64), 10 * SEEDS
 
 
-def sweeps(
-    quick: bool, seed: int, progress: Callable[[float], None], scratch: Path | None
-) -> dict[float, Sweep]:
-    """Return the test errors for each share of unchanged sets.
-
-    Parameters
-    ----------
-    quick
-        Whether the report is a quick one.
-    seed
-        Root seed.
-    progress
-        Called with the fraction of shares done.
-    scratch
-        Folder for checkpoints; finished shares in it are not computed again.
-    """
-    D, shares, sizes, runs = configuration(quick)
+def sweeps(context: Context) -> dict[float, Sweep]:
+    """Return the test errors for each share of unchanged sets."""
+    (D, shares, sizes, runs), seed = configuration(context.quick), context.seed
     problem = downstream(D, MIDDLE)
     results: dict[float, Sweep] = {}
-    for number, share in enumerate(shares, start=1):
-        name = f"partial-{D}-{share:g}-{seed}"
-        path = None if scratch is None else scratch / f"{name}.npz"
-        errors = computed_once(path, name, partial(_errors, problem, share, sizes, runs, seed))
+    for share in context.track(shares):
+        compute = partial(_errors, problem, share, sizes, runs, seed)
+        errors = stored(context, f"partial-{D}-{share:g}-{seed}", compute)
         results[share] = Sweep(f"share {share:g}", problem, sizes, errors)
-        progress(number / len(shares))
     return results
 
 
@@ -89,13 +72,7 @@ def test_error(problem: Problem, share: float, N: int, number: int, seed: int) -
     _, v = initial_weights(problem, rng, OMEGA)
     order = changed_order(problem, round(share * problem.L), rng)
     A = pretrained(problem, seed, group)[np.ix_(order, order)]
-    return fine_tuned_error(problem, A, v, X, y, w_star, held_out(problem, seed, group))
-
-
-@cache
-def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
-    """Return the held-out samples of one group of runs."""
-    return HeldOut(problem, TESTED, held_out_seed(seed, group))
+    return fine_tuned_error(problem, A, v, X, y, w_star, held_out(problem, seed, group, TESTED))
 
 
 def uniform_attention_error(problem: Problem, shares: ArrayLike) -> np.ndarray:

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from dynamics import Population, Problem, gradient_descent, gradient_flow
+from dynamics import Population, Problem, gradient_flow
 from dynamics.positional.oracle import descent as full_model
+from simulations.figures import report_figure
+from simulations.figures.shared import draw_tube
 from simulations.positional import reference_runs as runs
+from simulations.reproduction.claim import Figure
 from simulations.reproduction.predicates import Column
-from simulations.seeds import rng_at
 from simulations.validated import Checked, Proof, certificate, check, prove
 
 #: qD = C^2, as in the scaling of the paper.
@@ -102,6 +104,20 @@ def descent(problem: Problem, rate: float) -> Proof:
     return prove(problem, learning_rate=rate, steps=STEPS, tolerance=1e-3)
 
 
+def tube_figure(name: str, title: str, proof: Proof, gap: str) -> Figure:
+    """Return the figure of a tube; ``gap`` explains the bounds of gamma - rho in panel (b)."""
+    return report_figure(
+        name,
+        title,
+        f"Flow at {runs.describe(proof.problem)}. (a) Proved bounds of the distance of alpha, "
+        "gamma and rho from the polynomials in the middle of the tube. (b) Proved bounds of gamma "
+        f"- rho{gap}.",
+        draw_tube,
+        proof.to_dataset(),
+        (7.0, 4.6),
+    )
+
+
 class TubeComparison(NamedTuple):
     """Comparison of a numerical run with a tube.
 
@@ -145,9 +161,7 @@ def reduced_flow(problem: Problem, quick: bool) -> TubeComparison:
 def reduced_descent(proof: Proof, rate: float) -> TubeComparison:
     """Run reduced gradient descent and compare it with a tube."""
     population = Population(proof.problem, tolerance=1e-12)
-    path = gradient_descent(
-        population, learning_rate=rate, steps=STEPS, record="linear", records=STEPS + 1
-    )
+    path = runs.reduced_descent(population, rate, STEPS)
     return compare_with_tube(proof, path.time[1:], path.states[1:])
 
 
@@ -163,11 +177,8 @@ def full_flow(proof: Proof, seed: int) -> TubeComparison:
     Every entry of A is integrated separately, except the diagonal (Simplification 3.1).
     """
     problem = proof.problem
-    rng = rng_at(seed, problem.D, problem.C)
-    w_star = runs.random_direction(rng, problem.dimension)
-    partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
+    A, v, w_star, partition = runs.full_start(problem, seed, problem.D, problem.C)
     population = full_model.FullPopulation(problem, w_star, partition)
-    A, v = full_model.embed(problem, problem.initial_state, w_star, partition)
 
     def velocity(_: float, flat: np.ndarray) -> np.ndarray:
         value = population.evaluate(flat[: A.size].reshape(A.shape), flat[A.size :])

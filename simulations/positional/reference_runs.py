@@ -1,13 +1,24 @@
 """Reference problems of the claims, with their populations and trajectories, cached per process."""
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from dynamics import Population, Problem, SlowManifold, State, Trajectory, gradient_flow
+from dynamics import (
+    Population,
+    Problem,
+    Risk,
+    SlowManifold,
+    State,
+    Trajectory,
+    gradient_descent,
+    gradient_flow,
+)
 from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.oracle import descent as full_model
+from dynamics.positional.samples import random_feature, random_partition
 from simulations.seeds import rng_at, seeds_of
 
 #: Flow time (learning rate x steps) at which the flows end.
@@ -142,17 +153,31 @@ def safe_learning_rate(problem: Problem) -> float:
     return STABLE_FRACTION * min(map(expectation.largest_stable_learning_rate, (start, settled)))
 
 
+class FullStart(NamedTuple):
+    """Parametrization 3.1 as full matrices: A, v, the feature w*, and the sets."""
+
+    A: np.ndarray
+    v: np.ndarray
+    w_star: np.ndarray
+    partition: np.ndarray
+
+
+def full_start(problem: Problem, seed: int, *key: int) -> FullStart:
+    """Return a start with random feature and sets; ``key`` selects the random stream."""
+    rng = rng_at(seed, *key)
+    w_star, partition = random_feature(problem, rng), random_partition(problem, rng)
+    A, v = full_model.embed(problem, problem.initial_state, w_star, partition)
+    return FullStart(A, v, w_star, partition)
+
+
 @cache
 def full_descent(
     problem: Problem, learning_rate: float, steps: int, seed: int
 ) -> full_model.FullTrajectory:
     """Return full-matrix descent from Parametrization 3.1 with random feature and sets."""
-    rng = rng_at(seed, problem.D, problem.C)
-    w_star = random_direction(rng, problem.dimension)
-    partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
-    A, v = full_model.embed(problem, problem.initial_state, w_star, partition)
+    start = full_start(problem, seed, problem.D, problem.C)
     return full_model.gradient_descent(
-        problem, A, v, w_star, learning_rate=learning_rate, steps=steps, partition=partition
+        problem, *start[:3], learning_rate=learning_rate, steps=steps, partition=start.partition
     )
 
 
@@ -166,10 +191,20 @@ def full_descents(problem: Problem, quick: bool, seed: int) -> list[full_model.F
     ]
 
 
-def random_direction(rng: np.random.Generator, dimension: int) -> np.ndarray:
-    """Return a unit vector (d,), uniform on the sphere."""
-    vector = rng.normal(size=dimension)
-    return np.asarray(vector / np.linalg.norm(vector))
+def reduced_descent(population: Risk, learning_rate: float, steps: int) -> Trajectory:
+    """Return reduced gradient descent with every step as a record.
+
+    Raises
+    ------
+    RuntimeError
+        If it stops early.
+    """
+    run = gradient_descent(
+        population, learning_rate=learning_rate, steps=steps, record="linear", records=steps + 1
+    )
+    if run.time.size != steps + 1:
+        raise RuntimeError(f"reduced descent stopped early: {run.message}")
+    return run
 
 
 #: Problems small enough for the full model with all patterns of the data.

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from dynamics import Problem
-from dynamics.core.checkpoint import computed_once
 from dynamics.positional.samples import initial_weights, sample, train
-from simulations.positional.training_runs import LARGER, SMALL, Window, window
+from simulations.positional.training_runs import LARGER, SMALL, Window, stored, window
 from simulations.reproduction import intervals
+from simulations.reproduction.claim import Context
 from simulations.seeds import rng_at
 
 #: Steps between two tests of the stopping condition.
@@ -120,9 +119,7 @@ class Scan(NamedTuple):
 
 def scan(
     scans: tuple[AssociationLoss, SampleNeed],
-    seed: int,
-    progress: Callable[[float], None],
-    scratch: Path | None = None,
+    context: Context,
     known: Mapping[int, Sequence[Window]] = MappingProxyType({}),
 ) -> Scan:
     """Compute all runs of the two scans.
@@ -131,16 +128,12 @@ def scan(
     ----------
     scans
         The scans, see `scan_settings`.
-    seed
-        Root seed.
-    progress
-        Called with the fraction of the work that is done.
-    scratch
-        Folder for checkpoints of finished runs.
+    context
+        Settings of the run; finished runs are stored in its folder.
     known
         Windows of runs at some N that were computed elsewhere, one for each run.
     """
-    loss, need = scans
+    (loss, need), seed = scans, context.seed
     first, lost = np.empty((2, len(loss.sizes), loss.runs))
     needed = np.empty((len(need.sizes), need.runs))
     cost = [N * loss.problem.D * loss.horizon for N in loss.sizes for _ in range(loss.runs)]
@@ -151,20 +144,20 @@ def scan(
             if N in known:
                 first[row, number], lost[row, number] = known[N][number][:2]
             else:
-                first[row, number], lost[row, number] = _stored(
-                    scratch,
+                first[row, number], lost[row, number] = stored(
+                    context,
                     f"loss-{loss.problem.D}-{N}-{loss.horizon}-{seed}-{number}",
                     partial(_lost, loss, N, seed, number),
                 )
-            progress(float(next(done)))
+            context.progress(float(next(done)))
     for row, D in enumerate(need.sizes):
         for number in range(need.runs):
-            (needed[row, number],) = _stored(
-                scratch,
+            (needed[row, number],) = stored(
+                context,
                 f"need-{D}-{need.qD:g}-{seed}-{number}",
                 partial(_needed, need.problem(D), seed, number),
             )
-            progress(float(next(done)))
+            context.progress(float(next(done)))
     return Scan(loss, need, first, lost, needed)
 
 
@@ -266,8 +259,3 @@ def train_until(
         if enough(window(associated)):
             break
     return window(associated)
-
-
-def _stored(scratch: Path | None, name: str, compute: Callable[[], Sequence[float]]) -> np.ndarray:
-    """Return the numbers of a checkpoint in the scratch folder, or compute and store them."""
-    return computed_once(None if scratch is None else scratch / f"{name}.npz", name, compute)

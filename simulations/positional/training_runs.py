@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynamics import Problem
+from dynamics.core.checkpoint import computed_once
 from dynamics.core.trajectory import Status
 from dynamics.positional.samples import (
     HeldOut,
@@ -299,6 +301,12 @@ def _tested(
             lambda step: held_out.error(A[step], v[step], w_star).error,
         ),
     )
+
+
+def stored(context: Context, name: str, compute: Callable[[], ArrayLike]) -> np.ndarray:
+    """Return an array of the scratch folder, or compute and store it."""
+    path = None if context.scratch is None else context.scratch / f"{name}.npz"
+    return computed_once(path, name, compute)
 
 
 def record_steps(steps: int, records: int) -> np.ndarray:

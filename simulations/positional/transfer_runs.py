@@ -6,17 +6,15 @@ group with its own pre-training and held-out samples (`transfer_statistics.SEEDS
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
 from dynamics import Problem
-from dynamics.core.checkpoint import computed_once
 from dynamics.positional.baselines.set_finder import recover_sets
 from dynamics.positional.partition import checked_partition
 from dynamics.positional.random_sets import sum_of_signs
@@ -35,8 +33,9 @@ from simulations.positional.learners import (
     SCRATCH,
     UNIFORM,
 )
-from simulations.positional.training_runs import HELD_OUT, Setting, trained
+from simulations.positional.training_runs import HELD_OUT, Setting, stored, trained
 from simulations.positional.transfer_statistics import SEEDS, Sweep, SweepConfig
+from simulations.reproduction.claim import Context
 from simulations.seeds import rng_at
 
 #: Learning rate of v, steps (of v alone; of A and v from scratch), scale of the random start.
@@ -143,40 +142,23 @@ def sweep_configs(quick: bool, thorough: bool = False) -> list[SweepConfig]:
     return configs
 
 
-def sweeps(
-    wanted: Sequence[SweepConfig],
-    seed: int,
-    progress: Callable[[float], None],
-    scratch: Path | None = None,
-) -> dict[SweepConfig, Sweep]:
-    """Return the test errors of sweeps; equal runs are computed once per process.
-
-    Parameters
-    ----------
-    wanted
-        The sweeps.
-    seed
-        Root seed.
-    progress
-        Called with the fraction of sweeps done.
-    scratch
-        Folder for checkpoints; finished sweeps in it are not computed again.
-    """
+def sweeps(configs: Sequence[SweepConfig], context: Context) -> dict[SweepConfig, Sweep]:
+    """Return the test errors of sweeps; equal runs are computed once per process."""
     results = {}
-    for number, entry in enumerate(wanted, start=1):
-        parts = (entry.learner, f"{entry.qD:g}", entry.D, entry.sizes[0], entry.runs, seed)
+    for config in context.track(configs):
+        learner, qD, D, sizes, runs = config
+        parts = (learner, f"{qD:g}", D, sizes[0], runs, context.seed)
         name = "-".join(map(str, parts)).replace(" ", "-")
-        path = None if scratch is None else scratch / f"{name}.npz"
-        errors = computed_once(path, name, partial(_errors, entry, seed))
-        problem = downstream(entry.D, entry.qD)
-        results[entry] = Sweep(entry.learner, problem, entry.sizes, errors)
-        progress(number / len(wanted))
+        errors = stored(context, name, partial(_errors, config, context.seed))
+        results[config] = Sweep(learner, downstream(D, qD), sizes, errors)
     return results
 
 
-def _errors(entry: SweepConfig, seed: int) -> list[list[float]]:
-    problem, runs = downstream(entry.D, entry.qD), range(entry.runs)
-    return [[test_error(entry.learner, problem, N, run, seed) for run in runs] for N in entry.sizes]
+def _errors(config: SweepConfig, seed: int) -> list[list[float]]:
+    problem, runs = downstream(config.D, config.qD), range(config.runs)
+    return [
+        [test_error(config.learner, problem, N, run, seed) for run in runs] for N in config.sizes
+    ]
 
 
 @cache
@@ -262,9 +244,9 @@ def fine_tuned_error(
 
 
 @cache
-def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
-    """Return the held-out samples of a problem for one group of runs."""
-    return HeldOut(problem, TESTED, held_out_seed(seed, group))
+def held_out(problem: Problem, seed: int, group: int, tested: int = TESTED) -> HeldOut:
+    """Return the ``tested`` held-out samples of a problem for one group of runs."""
+    return HeldOut(problem, tested, held_out_seed(seed, group))
 
 
 def held_out_seed(seed: int, group: int) -> int:
@@ -336,11 +318,11 @@ def _test_coefficients(problem: Problem, seed: int) -> np.ndarray:
     return np.asarray((coefficients * y[:, None]).astype(float))
 
 
-def parameters(wanted: Sequence[SweepConfig], seed: int) -> dict[str, Any]:
+def parameters(configs: Sequence[SweepConfig], seed: int) -> dict[str, Any]:
     """Return the parameters of the sweeps, for the report."""
     return {
-        "problem at D = 32": asdict(downstream(32, wanted[0].qD)),
-        "sweeps": [entry._asdict() for entry in wanted],
+        "problem at D = 32": asdict(downstream(32, configs[0].qD)),
+        "sweeps": [config._asdict() for config in configs],
         "pre-training (N, steps, learning rate of A)": PRETRAINING,
         "independent groups of runs (pre-training, data, held-out samples)": SEEDS,
         "learning rate of v": RATE,

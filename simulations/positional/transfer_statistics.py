@@ -17,13 +17,12 @@ from dynamics import Problem
 from dynamics.positional.baselines.linear_models import uniform_error
 from dynamics.positional.baselines.set_knowledge import coupon_collector, least_error, least_samples
 from simulations.reproduction.fits import power
+from simulations.reproduction.intervals import LEVEL, of_mean
 
 #: Independent groups of runs.
 SEEDS = 5
 #: A test error above this is a failed run: the feature was learned with the wrong sign.
 FAILED = 0.5
-#: Confidence of every interval.
-LEVEL = 0.95
 _RESAMPLES = 400
 _LEAST = 1e-6
 
@@ -130,12 +129,8 @@ class Sweep(NamedTuple):
 
 def group_interval(means: np.ndarray) -> Interval:
     """Return the mean of independent group means with its interval by Student's t."""
-    value = float(np.mean(means))
-    if means.size < 2:
-        return Interval(value, -math.inf, math.inf)
-    quantile = stats.t.ppf(0.5 + LEVEL / 2.0, means.size - 1)
-    half = float(quantile * np.std(means, ddof=1) / math.sqrt(means.size))
-    return Interval(value, value - half, value + half)
+    ends = of_mean(means) if means.size > 1 else (-math.inf, math.inf)
+    return Interval(float(np.mean(means)), *ends)
 
 
 def _groups(runs: int) -> list[slice]:

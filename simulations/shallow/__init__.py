@@ -1,1 +1,1 @@
-"""Shallow ViT (Li, Wang, Liu, Chen 2023) for the tools, with its claims and figures."""
+"""System, claims and figures of the shallow vision transformer (Li, Wang, Liu, Chen 2023)."""

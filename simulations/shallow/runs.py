@@ -11,11 +11,41 @@ import numpy as np
 from dynamics.shallow import CountTraining, ShallowProblem, train_on_counts, train_on_tokens
 from dynamics.shallow.data import Cells, cells
 from dynamics.shallow.tokens import Tokens, TokenTraining
+from dynamics.shallow.training import History
 
 #: Threads of `map_in_threads`; the kernels release the interpreter lock.
 _THREADS = 2
 _RESAMPLED = 400
 _RECORDS = 40  # of the first segment of `descend`
+#: Pairs alpha_*, alpha_# of the runs that are compared with alpha_*/(alpha_* + alpha_#).
+PLATEAUS = ((0.5, 0.05), (0.4, 0.1), (0.3, 0.1), (0.3, 0.2))
+#: At alpha_*, alpha_# = .3, .2 descent with eta_KQ = 2 already has another limit than the flow.
+PLATEAU_RATIO, PLATEAU_ETA, BELOW = 100.0, 0.005, 0.05
+#: Allowed excess of attention over the plateau.
+ROUNDING = 1e-9
+
+
+def problem_of(
+    ratio: float, relevant: float, confusion: float, L: int, xi: float, neurons: int
+) -> ShallowProblem:
+    """Return the problem with V frozen and one irrelevant pattern per sample."""
+    return ShallowProblem(
+        L=L,
+        alpha_relevant=relevant,
+        alpha_confusion=confusion,
+        background="single",
+        neurons=neurons,
+        overlap=0.0,
+        xi=xi,
+        attention_rate=ratio,
+        train_value=False,
+    )
+
+
+def attention_of(logits: np.ndarray, relevant: float, confusion: float) -> float:
+    """Return the attention to relevant keys, given the logits of all patterns (M,)."""
+    keys = np.array([relevant, confusion, 1.0 - relevant - confusion]) * np.exp(logits[:3])
+    return float(keys[0] / keys.sum())
 
 
 def map_in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
@@ -55,8 +85,7 @@ def random_start(
         x + s * rng.normal(size=x.shape) / math.sqrt(M)
         for x, s in ((V, sigma), (K, delta), (Q, delta))
     )
-    a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
-    return {"W_O": W, "V": V, "K": K, "Q": Q, "a": a}
+    return {"W_O": W, "V": V, "K": K, "Q": Q, "a": output_weights(problem)}
 
 
 def token_start(problem: ShallowProblem, rng: np.random.Generator) -> dict[str, Any]:
@@ -67,8 +96,24 @@ def token_start(problem: ShallowProblem, rng: np.random.Generator) -> dict[str, 
     """
     m, d = problem.neurons, 2 * problem.M
     V, K = (scale * np.eye(d) for scale in (problem.value_scale, math.sqrt(problem.key_query)))
-    a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
-    return {"W_O": problem.xi * rng.normal(size=(m, d)), "W_V": V, "W_K": K, "W_Q": K, "a": a}
+    W = problem.xi * rng.normal(size=(m, d))
+    return {"W_O": W, "W_V": V, "W_K": K, "W_Q": K, "a": output_weights(problem)}
+
+
+def output_weights(problem: ShallowProblem) -> np.ndarray:
+    """Return the fixed output weights +-a / sqrt m with alternating signs, (m,)."""
+    m = problem.neurons
+    return problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
+
+
+def _options(problem: ShallowProblem, eta: float) -> dict[str, Any]:
+    """Return the options of a problem for `train_on_counts` and `train_on_tokens`."""
+    return {
+        "learning_rate": eta,
+        "learning_rate_KQ": eta * problem.attention_rate,
+        "attention": problem.attention != "none",
+        "train_value": problem.train_value,
+    }
 
 
 @dataclass(frozen=True)
@@ -129,27 +174,7 @@ def descend(
         All cells; the default computes them.
     """
     samples = cells(problem) if population is None else population
-    data = samples.counts, samples.labels
-    sample_weights = samples.probability if weights is None else weights
-
-    def train(
-        current: dict[str, np.ndarray], steps: int
-    ) -> tuple[CountTraining, dict[str, np.ndarray]]:
-        run = train_on_counts(
-            *data,
-            **current,
-            steps=steps,
-            learning_rate=eta,
-            queried=samples.queried,
-            weights=sample_weights,
-            learning_rate_KQ=eta * problem.attention_rate,
-            attention=problem.attention != "none",
-            train_value=problem.train_value,
-            test=data,
-            records=np.linspace(0, steps, _RECORDS + 1).astype(int).tolist(),
-        )
-        return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": current["a"]}
-
+    train = _trainer(problem, samples, samples.probability if weights is None else weights, eta)
     current, curves = start, list[tuple[float, float, float]]()
     done, length = 0, _RECORDS
     while True:
@@ -162,17 +187,61 @@ def descend(
         if past.hinge[-1] < hinge or done >= most or not np.isfinite(past.hinge[-1]):
             break
         length *= 2
-    reached = math.nan
-    below = np.flatnonzero(past.hinge < hinge)
-    if below.size:  # repeat the interval between the two records with a record at each step
-        first, last = past.step[max(int(below[0]) - 1, 0)], past.step[below[0]]
-        fine = train(train(before, int(first))[1], int(last - first))[0].history
-        end = max(int(np.flatnonzero(fine.hinge < hinge)[0]), 1)
-        pair = slice(end - 1, end + 1)
-        step = np.interp(-hinge, -fine.hinge[pair], fine.step[pair])
-        reached = float((done - length + first + step) * eta)
+    reached = _crossing(train, before, done - length, past, hinge) * eta
     time, losses, attention = np.array(curves).T
     return Descent(reached, time, losses, attention, float(past.test_error[-1]), current)
+
+
+#: Function of weights and a number of steps that returns the run and the weights at its end.
+_Trainer = Callable[[dict[str, Any], int], tuple[CountTraining, dict[str, Any]]]
+
+
+def _trainer(problem: ShallowProblem, samples: Cells, weights: Any, eta: float) -> _Trainer:
+    """Return full-batch training on weighted cells, with evenly spaced records."""
+
+    def train(current: dict[str, Any], steps: int) -> tuple[CountTraining, dict[str, Any]]:
+        run = train_on_counts(
+            samples.counts,
+            samples.labels,
+            **current,
+            steps=steps,
+            queried=samples.queried,
+            weights=weights,
+            **_options(problem, eta),
+            test=(samples.counts, samples.labels),
+            records=np.linspace(0, steps, _RECORDS + 1).astype(int).tolist(),
+        )
+        return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": current["a"]}
+
+    return train
+
+
+def _crossing(
+    train: _Trainer, start: dict[str, np.ndarray], begin: int, history: History, hinge: float
+) -> float:
+    """Return the step at which the loss falls below a level, interpolated; NaN if it does not.
+
+    The interval between the two records is repeated with a record at each step.
+
+    Parameters
+    ----------
+    train
+        Training of the segment.
+    start, begin
+        Weights and step at which the segment begins.
+    history
+        Records of the segment.
+    hinge
+        Level.
+    """
+    below = np.flatnonzero(history.hinge < hinge)
+    if not below.size:
+        return math.nan
+    first, last = history.step[max(int(below[0]) - 1, 0)], history.step[below[0]]
+    fine = train(train(start, int(first))[1], int(last - first))[0].history
+    end = max(int(np.flatnonzero(fine.hinge < hinge)[0]), 1)
+    pair = slice(end - 1, end + 1)
+    return float(begin + first + np.interp(-hinge, -fine.hinge[pair], fine.step[pair]))
 
 
 def symmetric_start(problem: ShallowProblem) -> dict[str, np.ndarray]:
@@ -197,18 +266,15 @@ def train_until(
     Unlike `descend` this tests the loss only at the end of segments, each a quarter longer than
     the last one, and records no curves. The parameters are the same.
     """
-    data = population.counts, population.labels
 
     def train(current: dict[str, Any], steps: int) -> CountTraining:
         return train_on_counts(
-            *data,
+            population.counts,
+            population.labels,
             **current,
             steps=steps,
-            learning_rate=eta,
             weights=weights,
-            learning_rate_KQ=eta * problem.attention_rate,
-            attention=problem.attention != "none",
-            train_value=problem.train_value,
+            **_options(problem, eta),
         )
 
     run, _ = _train_in_segments(train, start, ("W_O", "V", "K", "Q"), hinge, most)
@@ -232,10 +298,7 @@ def train_tokens_until(
             tokens,
             **current,
             steps=steps,
-            learning_rate=eta,
-            learning_rate_KQ=eta * problem.attention_rate,
-            attention=problem.attention != "none",
-            train_value=problem.train_value,
+            **_options(problem, eta),
         )
 
     _, end = _train_in_segments(train, start, ("W_O", "W_V", "W_K", "W_Q"), hinge, most)

@@ -1,1 +1,1 @@
-"""A theory in one file: from its statement to numbers."""
+"""Theories in files: check against the full model, risk, runs, tools and claims."""

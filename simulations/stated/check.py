@@ -25,22 +25,22 @@ from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated.full import FullModel
 from simulations.stated.law import initial_values, law
-from simulations.stated.sizes import few_least
+from simulations.stated.sizes import fewest_minima_first
 from symbolic.theory import Theory, TheoryError
 from symbolic.theory.source import source
 
 #: Tolerance of loss and gradient entries, relative to the largest of each.
 AGREES = 1e-11
-#: Number of sizes tried; largest number of entries of a full model that is evaluated once, and of
-#: one whose manifold is examined.
+#: Number of sizes tried, and largest number of entries of a full model: for one evaluation, and for
+#: the analysis of its manifold.
 MOST_TRIED, MOST_EVALUATED, MOST_ENTRIES = 2000, 20_000, 120
-#: Smallest scale of the gradient relative to the loss, because cancelling terms leave rounding.
+#: Smallest scale of the gradient relative to the loss: terms that cancel leave rounding errors.
 _LEAST_SCALE = 1e-3
 
 
 @dataclass(frozen=True)
 class Check:
-    """Comparison of the reduced with the full model at one state and small sizes.
+    """Comparison of the reduction with the full model at one state and small sizes.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def require_agreement(theory: Theory) -> None:
 
 @cache
 def _require_agreement(theory: Theory, mark: Path | None) -> None:
-    """Check a theory once per process, unless the file ``mark`` exists."""
+    """Check a theory once per process, unless the file ``mark`` records a passed check."""
     if mark is not None and mark.exists():
         return
     try:
@@ -141,7 +141,7 @@ def agreement(theory: Theory) -> Check:
     text = source(theory)
     try:
         values, full, data = small(theory, most=MOST_EVALUATED)
-    except ParameterError:  # the sizes at which every orbit has entries are too large
+    except ParameterError:  # sizes at which every orbit has entries are too large
         values, full, data = small(theory, most=MOST_EVALUATED, every=False)
     function, constants = mean_function(text, theory.name), list(values.values())
     evaluate = finite(lambda state: mean(function, data, state, constants), values)
@@ -288,19 +288,19 @@ def _entries(theory: Theory) -> Callable[[Mapping[str, float]], tuple[bool, floa
 
 def _examples(theory: Theory) -> dict[str, float]:
     """Return values of the constants, distinct within each domain to avoid accidental symmetry."""
-    alike: dict[str, list[str]] = {}
+    same_domain: dict[str, list[str]] = {}
     for name, constant in theory.free_constants.items():
-        alike.setdefault(constant.allowed, []).append(name)
+        same_domain.setdefault(constant.allowed, []).append(name)
     return {
         name: theory.free_constants[name].another(number, len(names))
-        for names in alike.values()
+        for names in same_domain.values()
         for number, name in enumerate(names)
     }
 
 
 def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, float]]:
-    """Yield sizes, smallest first, preferring sizes above their special minimum."""
+    """Yield sizes, smallest first; sizes at their minimum, often a special case, come last."""
     free = [size for size in theory.sizes if size.name not in given]
     ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in free]
-    for row in few_least(ranges):
+    for row in fewest_minima_first(ranges):
         yield {size.name: x for size, x in zip(free, row)}

@@ -1,4 +1,4 @@
-"""Verdicts on the claims of a theory file, from runs at several horizons and several searches."""
+"""Verdicts on the claims of a theory file, from runs at several horizons and from searches."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from symbolic import theory as language
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Time limit of all searches for a counterexample to a claim, in seconds. In a quick run the number
-#: of problems of each search is limited, so that the verdict does not depend on the time.
+#: Time limit of all searches for a counterexample to a claim, in seconds. A quick run limits the
+#: number of problems of each search instead, so that the verdict does not depend on the time.
 BUDGET, QUICK_PROBLEMS = 30.0, 20
 #: Horizons of the runs relative to that of the file, numbers of records, and seeds of searches.
 HORIZONS, RECORDS_OF_RUNS, SEEDS = (1.0, 10.0), (RECORDS, 3 * RECORDS), (0, 1)
@@ -32,7 +32,7 @@ STARTS = range(5)
 
 
 def _at_some_horizon(passed: pd.Series[bool]) -> pd.Series[bool]:
-    """Return for each run whether one run from the same start passes."""
+    """Return for each run whether a run from the same start passes."""
     return passed.groupby(level="start").transform("any")
 
 
@@ -81,7 +81,7 @@ def conjectures_of(theory: UserTheorySystem, paper: Paper) -> Iterator[Claim]:
             f"({claim.condition}), at {len(HORIZONS)} horizons.",
             criterion="It fails if one problem violates it beyond the numerical error at every "
             "horizon and number of records; it is a finding if only some of these runs do, or if "
-            "no run decides it. Otherwise nothing speaks against it, which proves nothing.",
+            "no run decides it. Otherwise it holds: no counterexample is known, which is no proof.",
             tables={"runs": RUNS, "searches": SEARCHES},
             measure=partial(_measure, theory, claim),
             headline=_headline,

@@ -13,8 +13,9 @@ from simulations.stated import runs
 from simulations.stated.law import Balls, law
 from symbolic.theory import Theory
 
-#: Largest number of data orbits: some seconds in ball arithmetic.
+#: Largest number of data orbits; they take a few seconds in ball arithmetic.
 MOST_ORBITS = 2000
+#: Largest number of names in a summary.
 _NAMED = 3
 #: Default final time of the flow.
 HORIZON = 1e3
@@ -31,9 +32,9 @@ class Digits:
     proved
         Number of proved digits of ``risk`` and of the slope of each order parameter.
     bound
-        Bounds of their relative errors; infinite where none is proved.
+        Bounds of their relative errors; inf if none is proved.
     failure
-        Why nothing is proved; else empty.
+        Reason if nothing is proved; else empty.
     """
 
     time: float
@@ -81,7 +82,7 @@ def digits(theory: Theory, values: Mapping[str, float], state: Any, time: float 
     Returns
     -------
     Digits
-        With a ``failure`` if there are too many data orbits, or expressions that are not supported
+        It has a ``failure`` if there are too many data orbits, or if an expression is not supported
         in ball arithmetic.
     """
     names = [order.name for order in theory.orders]

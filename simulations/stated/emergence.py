@@ -1,4 +1,8 @@
-"""An induction head: what its two layers keep, and when three numbers, or all 19, emerge."""
+"""Invariant structure of two attention layers, and the times at which an induction head emerges.
+
+The model is that of `simulations.stated.two_layers`: 19 order parameters, three of which, `HEAD`,
+form the induction head. Their flow is studied alone and together with the other 16.
+"""
 
 import math
 from collections.abc import Callable
@@ -16,26 +20,31 @@ from simulations.stated.runs import risk
 from simulations.stated.two_layers import HEAD, NAMES, Entries, loss_of, slopes_of
 from symbolic.theory import Theory
 
-#: Sizes at which a number has emerged, and how large random starts are.
+#: Values at which an order parameter has emerged, and standard deviation of random starts.
 THRESHOLDS, START = (0.25, 0.5, 0.75), 0.05
-#: End of flows in N^2; the loss at which the task is solved, from 1/2 at first.
+#: End of flows over N^2, and the loss at which the task is solved; the initial loss is 1/2.
 HORIZON, SOLVED = 10.0, 0.05
-#: The three numbers as they are stated, in the order in which they should emerge.
+#: The order parameters of the theory file, in the order in which they should emerge.
 ORDER = ("g", "b", "a")
-#: Entries below this are 0 but for rounding.
+#: Smaller entries are rounding.
 ROUNDING = 1e-12
-
-
-#: A start: 0, or the root seed and the number of a random one.
-Draw = tuple[int, int] | None
+#: Root seed and number of a random start, or ``None`` for the start at 0.
+Start = tuple[int, int] | None
 
 
 class Structure(NamedTuple):
-    """What two layers with every entry keep, and the largest difference of their readings.
+    """Invariant structure of the model with every entry.
 
-    ``counts``: orbits of the group; from the gradient alone values that stay apart, those of them
-    that move, and those that move from 0; conserved linear sums of what moves; dimensions of the
-    smallest space around 0.
+    Attributes
+    ----------
+    N
+        Number of pairs.
+    difference
+        Largest relative difference between the implementations.
+    counts
+        Number of orbits of the group; numbers of distinct values detected from the gradient, of
+        those that move, and of those that move from 0; number of conserved linear forms of moving
+        order parameters; dimension of the smallest invariant affine space that contains 0.
     """
 
     N: int
@@ -44,7 +53,19 @@ class Structure(NamedTuple):
 
 
 class ThreeFlow(NamedTuple):
-    """A flow of three numbers: when each emerges, by threshold, and when the task is solved."""
+    """Flow of the three order parameters of the theory file.
+
+    Attributes
+    ----------
+    N, start
+        Number of pairs, and name of the start.
+    when
+        Mapping from threshold to the time at which each order parameter reaches it.
+    solved
+        Time at which the task is solved.
+    flow
+        The trajectory.
+    """
 
     N: int
     start: str
@@ -53,11 +74,21 @@ class ThreeFlow(NamedTuple):
     flow: Trajectory
 
 
-class Free(NamedTuple):
-    """A flow of all 19 until the task is solved.
+class FullFlow(NamedTuple):
+    """Flow of all 19 order parameters until the task is solved.
 
-    ``head`` holds the three numbers then, ``other`` the largest of the others and its name,
-    ``alone`` the loss with the others put to 0; ``when`` as of `ThreeFlow`.
+    Attributes
+    ----------
+    N, start, solved, when
+        As in `ThreeFlow`.
+    head
+        Final values of the induction head.
+    other
+        Name and final value of the largest other order parameter.
+    alone
+        Final loss with all other order parameters set to 0.
+    time, states
+        Times (n,) and order parameters (n, 19).
     """
 
     N: int
@@ -70,19 +101,9 @@ class Free(NamedTuple):
     time: np.ndarray
     states: np.ndarray
 
-    @property
-    def largest(self) -> bool:
-        """Whether each of the three has emerged and is larger than all others."""
-        return min(map(abs, self.head.values())) > max(0.5, abs(self.other[1]))
-
-    @property
-    def by_the_head(self) -> bool:
-        """Whether the three account for it: largest, in order, half of the fall by themselves."""
-        return self.largest and self.alone <= 0.25 and in_order(self)
-
 
 def structure(theory: Theory, N: int, seed: int) -> Structure:
-    """Compare the gradient in every entry with the 19 numbers and with the three of the theory."""
+    """Compare the model with every entry with the 19 order parameters and with the theory file."""
     rng = rng_at(seed, 19, N)
     entries, population, n = Entries(N), risk(theory, N=N), len(NAMES)
     states = rng.normal(size=(2 * n + 4, n))
@@ -111,18 +132,18 @@ def structure(theory: Theory, N: int, seed: int) -> Structure:
     return Structure(N, float(np.abs(differences).max()), counts)
 
 
-def _drawn(draw: Draw, size: int) -> np.ndarray:
-    """Return a start: 0, or small random numbers."""
-    if draw is None:
+def _initial(start: Start, size: int) -> np.ndarray:
+    """Return the initial values (size,): 0, or small random numbers."""
+    if start is None:
         return np.zeros(size)
-    rng = rng_at(draw[0], 11033, draw[1])
+    rng = rng_at(start[0], 11033, start[1])
     return np.asarray(START * rng.normal(size=size))
 
 
-def three_flow(theory: Theory, N: int, draw: Draw) -> ThreeFlow:
-    """Return the flow of the three stated numbers from 0, or from a random start."""
+def three_flow(theory: Theory, N: int, start: Start) -> ThreeFlow:
+    """Return the flow of the three order parameters of the theory file."""
     population = risk(theory, N=N)
-    flow = gradient_flow(population, horizon=HORIZON * N**2, initial=_drawn(draw, 3), rtol=1e-9,
+    flow = gradient_flow(population, horizon=HORIZON * N**2, initial=_initial(start, 3), rtol=1e-9,
                          atol=1e-12, records=2000)  # fmt: skip
     index = {name: i for i, name in enumerate(population.order_parameters)}
 
@@ -131,7 +152,7 @@ def three_flow(theory: Theory, N: int, draw: Draw) -> ThreeFlow:
 
     return ThreeFlow(
         N=N,
-        start=_name(draw),
+        start=_name(start),
         when={x: {name: first_passage(flow, size_of(index[name]), x) for name in ORDER}
               for x in THRESHOLDS},
         solved=first_passage(flow, lambda state: -population.evaluate(state).loss, -SOLVED),
@@ -139,14 +160,15 @@ def three_flow(theory: Theory, N: int, draw: Draw) -> ThreeFlow:
     )  # fmt: skip
 
 
-def _name(draw: Draw) -> str:
-    return "0" if draw is None else f"draw {draw[1]}"
+def _name(start: Start) -> str:
+    """Return the name of a start in the tables."""
+    return "0" if start is None else f"draw {start[1]}"
 
 
 def limit(name: str, threshold: float, N: int) -> float:
-    """Return when a number reaches a threshold from 0, for N -> infinity.
+    """Return the time at which an order parameter reaches a threshold from 0, for N -> infinity.
 
-    Attention is uniform until long after: dg/dt = (1 - g) / 2 N; then, with g = 1, a and b move by
+    While attention is uniform, dg/dt = (1 - g) / 2 N. Later g = 1, and (da/dt, db/dt) =
     e^a (b, 1) / 4 N^2, so that a = b^2 / 2 and erf(b / sqrt(2)) = t / (4 N^2 sqrt(pi/2)).
     """
     if name == "g":
@@ -155,23 +177,23 @@ def limit(name: str, threshold: float, N: int) -> float:
     return 4.0 * N**2 * math.sqrt(math.pi / 2.0) * math.erf(b / math.sqrt(2.0))
 
 
-def free_flow(N: int, draw: Draw) -> Free:
-    """Return the flow of all 19 numbers, in units of d, until the task is solved."""
+def full_flow(N: int, start: Start) -> FullFlow:
+    """Return the flow of all 19 order parameters, with time in units of d, up to the solution."""
     head = [NAMES.index(name) for name in HEAD]
     events: list[Any] = [lambda _, x, i=i, y=y: abs(x[i]) - y for y in THRESHOLDS for i in head]
     events.append(lambda _, x: float(loss_of(N, x).real) - SOLVED)
     events[-1].terminal = True
     solution = solve_ivp(
-        lambda _, x: -slopes_of(N, x), (0.0, HORIZON * N**2), _drawn(draw, len(NAMES)),
+        lambda _, x: -slopes_of(N, x), (0.0, HORIZON * N**2), _initial(start, len(NAMES)),
         method="LSODA", rtol=1e-7, atol=1e-9, events=events,
     )  # fmt: skip
     end = solution.y[:, -1]
     truncated = np.where(np.isin(np.arange(len(end)), head), end, 0.0)
     largest = int(np.abs(end - truncated).argmax())
     times = [float(x[0]) if len(x) else float("nan") for x in solution.t_events]
-    return Free(
+    return FullFlow(
         N=N,
-        start=_name(draw),
+        start=_name(start),
         solved=times[-1],
         head={name: float(end[i]) for name, i in zip(HEAD, head)},
         other=(NAMES[largest], float(end[largest])),
@@ -183,10 +205,13 @@ def free_flow(N: int, draw: Draw) -> Free:
 
 
 def powers(flows: list[ThreeFlow]) -> list[dict[str, Any]]:
-    """Return local powers of N of times between successive flows from one start.
+    """Return local exponents of N of the times of successive flows from the same start.
 
-    Each row has the number and threshold of a time (``"loss"`` and `SOLVED` where the task is
-    solved), N of the shorter flow, its start, and the power.
+    Returns
+    -------
+    list of dict
+        Rows with the name and threshold of a time (``"loss"`` and `SOLVED` for the solution), the
+        smaller N, the start, and the exponent.
     """
     rows = []
     for shorter, longer in pairwise(flows):
@@ -208,7 +233,7 @@ def powers(flows: list[ThreeFlow]) -> list[dict[str, Any]]:
 
 
 def far_from_limits(flow: ThreeFlow) -> float:
-    """Return the largest relative distance of a time of a flow from 0 from its limit, times N."""
+    """Return N times the largest relative difference of the times of a flow from their limits."""
     distances = [
         flow.N * abs(flow.when[x][name] / limit(name, x, flow.N) - 1.0)
         for x in THRESHOLDS
@@ -217,17 +242,17 @@ def far_from_limits(flow: ThreeFlow) -> float:
     return float(np.max(distances))
 
 
-def in_order(flow: ThreeFlow | Free) -> bool:
-    """Return whether W3, W2 and W1 emerge in this order, whatever the threshold."""
+def in_order(flow: ThreeFlow | FullFlow) -> bool:
+    """Return whether g, b and a emerge in this order, at every threshold."""
     return all(times["g"] < times["b"] < times["a"] for times in flow.when.values())
 
 
 def pull(N: int) -> float:
-    """Return -4 N^2 dL/da3 where attention is uniform and g1 to g4 have settled.
+    """Return -4 N^2 dL/da3 for uniform attention and stationary g1 to g4.
 
-    g3 + g4 = 0 then, as N -> infinity, and what labels see before their item, weighed by 1 over how
-    much they see, adds up: log(N) / 2 + O(1), while b2 is pulled by 1. Of three numbers a has no
-    pull before b.
+    There g3 + g4 = 0 as N -> infinity. The tokens before the item of each label contribute in
+    inverse proportion to their number, which gives log(N) / 2 + O(1). The same multiple of dL/db2
+    is 1. In the flow of three order parameters, dL/da is 0 while b is 0.
     """
     last = np.arange(len(NAMES)) >= NAMES.index("g1")
     rows = np.array([slopes_of(N, row)[last] for row in np.eye(len(NAMES))[last]])

@@ -1,4 +1,4 @@
-"""Evidence for the reduction of a theory in a file: compared with the paper and the full model."""
+"""Evidence for the reduction of a theory: comparison with its paper and with the full model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAME_FORMS = 1e-6
 
 @dataclass(frozen=True)
 class Evidence:
-    """Findings on a theory at several problems, compared with its paper.
+    """Findings on a theory at several problems, with the expectations from its paper.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class Evidence:
     findings
         Findings for each problem.
     orders
-        Whether names and numbers of entries of the order parameters are those of the paper, for
-        all sizes.
+        Whether names and numbers of entries of the order parameters are those of the paper for all
+        sizes.
     forms
         For each problem, whether the conserved linear forms are those expected.
     values
@@ -50,26 +50,26 @@ class Evidence:
     values: tuple[int, ...]
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Return the rows of the tables of `layouts`."""
+        """Return the tables of `layouts`."""
         layout = layouts(self.sizes)
         rows = [
             {
-                **_sizes(self, each),
-                "entries": each.check.entries,
-                "configurations": each.check.configurations,
-                "data_orbits": each.check.data_orbits,
-                "difference": max(each.check.difference, each.check.spread),
-                "agrees": each.check.agrees,
-                "discovered": each.manifold.discovered,
+                **_sizes(self, result),
+                "entries": result.check.entries,
+                "configurations": result.check.configurations,
+                "data_orbits": result.check.data_orbits,
+                "difference": max(result.check.difference, result.check.spread),
+                "agrees": result.check.agrees,
+                "discovered": result.manifold.discovered,
                 "expected": number,
-                "one_value": each.manifold.agrees,
-                "orbits": each.manifold.orbits,
-                "conserved": len(each.conserved),
+                "one_value": result.manifold.agrees,
+                "orbits": result.manifold.orbits,
+                "conserved": len(result.conserved),
                 "conserved_as_stated": forms,
-                "dimension": each.dimension,
-                "growth": each.manifold.growth,
+                "dimension": result.dimension,
+                "growth": result.manifold.growth,
             }
-            for each, forms, number in zip(self.findings, self.forms, self.values)
+            for result, forms, number in zip(self.findings, self.forms, self.values)
         ]
         return {
             "all sizes": layout["all sizes"].frame([{"orders_as_stated": self.orders}]),
@@ -78,7 +78,7 @@ class Evidence:
 
 
 def layouts(sizes: Sequence[str]) -> dict[str, Table]:
-    """Return the layout of the tables of a theory with these sizes."""
+    """Return the layouts of the tables of a theory with these sizes."""
     return {
         "all sizes": Table(
             index=(),
@@ -95,14 +95,16 @@ def layouts(sizes: Sequence[str]) -> dict[str, Table]:
                 "data_orbits": Column("configurations up to symmetry"),
                 "difference": Column("loss and gradient, reduced - full, relative", atol=AGREES),
                 "agrees": Column("the reduced model agrees with the full one"),
-                "discovered": Column("values that move, from the gradient alone"),
+                "discovered": Column("values that move, detected from the gradient"),
                 "expected": Column("values that should move"),
                 "one_value": Column("each orbit has one value"),
                 "orbits": Column("orbits that are trained"),
                 "conserved": Column("conserved linear and quadratic forms"),
-                "conserved_as_stated": Column("linear ones are those expected"),
-                "dimension": Column("dimensions of the smallest space that the flow stays in"),
-                "growth": Column("fastest growth of a deviation at the start", "1 / flow time"),
+                "conserved_as_stated": Column("the linear ones are as expected"),
+                "dimension": Column("dimension of the smallest invariant affine space"),
+                "growth": Column(
+                    "largest growth rate of a deviation at the start", "1 / flow time"
+                ),
             },
             strict={
                 "the reduction is the full model": lambda t: t.agrees,
@@ -115,7 +117,7 @@ def layouts(sizes: Sequence[str]) -> dict[str, Table]:
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    """Return the numbers of the sentence."""
+    """Return the numbers in the sentence of a claim."""
     problems = tables["problems"].data
     return {
         "problems": len(problems),
@@ -208,10 +210,10 @@ def slopes(evidence: Evidence) -> xarray.Dataset:
         {
             "slope": ("entry", np.array(slope)),
             "order": ("entry", np.array(order)),
-            "place": ("entry", np.array(problem)),
-            "derived": (("place_number", "name"), derived),
+            "number": ("entry", np.array(problem)),
+            "derived": (("problem", "name"), derived),
         },
-        coords={"name": names, "at": ("place_number", labels)},
+        coords={"name": names, "problem": labels},
     )
 
 

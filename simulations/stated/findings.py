@@ -15,7 +15,8 @@ from simulations.stated.law import initial_values
 from symbolic.theory import Theory
 from symbolic.theory.source import source
 
-_SPREAD = 0.4  # standard deviation of random states around the start
+#: Standard deviation of random states around the start.
+_SPREAD = 0.4
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,13 @@ class OrderParameterSummary:
 
 @dataclass(frozen=True)
 class Findings:
-    """Results derived for all sizes, and measured at the small sizes of the check.
+    """Results for all sizes, and measurements at the small sizes of the check.
 
     Attributes
     ----------
     theory, paper, order_parameters, steps
-        Name, paper, order parameters, and number of steps of the derived gradient.
+        Name and paper of the theory, its order parameters, and number of steps of the derived
+        gradient.
     check, agrees
         Comparison with the full model, and whether it agrees.
     manifold
@@ -73,7 +75,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     theory
         The theory.
     given
-        Sizes and constants of the check; the others are chosen small.
+        Sizes and constants of the check; the other sizes are small.
 
     Raises
     ------
@@ -96,7 +98,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     seconds = (perf_counter() - before) / len(states)
     gradients = np.array([gradient for _, gradient in results])
     check = compared(theory, values, full, data, states[0], results[0])
-    closing = closure.closure(lambda state: evaluate(state)[1], start)
+    basis = closure.closure(lambda state: evaluate(state)[1], start)
     names = [order.name for order in theory.orders]
     linear = closure.linear(gradients)
     conserved = _linear_forms(linear, names)
@@ -109,13 +111,13 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
             OrderParameterSummary(order.name, order.orbit, str(order.count), str(order.start))
             for order in theory.orders
         ),
-        steps=len(theory.reduced.steps),
+        steps=theory.number_of_steps,
         check=check,
         agrees=check.agrees and around.agrees,
         manifold=around,
         conserved=tuple(conserved),
         linear=tuple(dict(zip(names, form)) for form in linear.tolist()),
-        dimension=len(closing),
+        dimension=len(basis),
         derivation_seconds=derived,
         gradient_seconds=seconds,
     )
@@ -131,9 +133,9 @@ def _quadratic_forms(forms: np.ndarray, names: list[str]) -> list[str]:
         terms = {}
         for i, j in zip(*np.triu_indices(len(names))):
             weight = form[i, j] * (1.0 if i == j else 2.0)
-            product_ = f"{names[i]}^2" if i == j else f"{names[i]} {names[j]}"
+            factors = f"{names[i]}^2" if i == j else f"{names[i]} {names[j]}"
             if weight != 0.0:
-                terms[product_] = weight
+                terms[factors] = weight
         formulas.append(_formula(terms))
     return formulas
 
@@ -186,7 +188,7 @@ def described(findings: Findings) -> str:
 
 
 def _around(result: manifold.Manifold) -> list[str]:
-    """Return the lines of text on the manifold."""
+    """Return the description of the manifold, line by line."""
     verdict = "each orbit has one value" if result.agrees else "AN ORBIT HAS MORE THAN ONE VALUE"
     lines = [
         f"from the gradient in every entry alone: {result.discovered} values move, and there "

@@ -12,10 +12,10 @@ from dynamics.core.crossing import root
 from dynamics.core.integrate import Path
 from dynamics.theory.risk import TheoryRisk
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.meaning import number, violation
+from simulations.falsify.language import number, violation
 from symbolic.theory import Theory
 
-#: Margins of a statement that holds exactly at its boundary, and of an undefined one; largest one.
+#: Margin of a statement that holds with equality, margin of an undefined one, and largest margin.
 _AT_BOUNDARY, _UNDEFINED, _LARGEST = 1e-300, -1.0, 1e300
 #: Times around an extremum, and rounds of refinement.
 _POINTS, _ROUNDS = 17, 6
@@ -35,7 +35,7 @@ def observables(
     constants
         Sizes, constants and initial values.
     columns
-        Mapping from the names along a run to their values, each of shape (n,).
+        Mapping from name to values along a run, each of shape (n,).
 
     Returns
     -------
@@ -137,7 +137,7 @@ def _crossing(margins: _Margins, low: float, high: float) -> float:
 
 
 def _first_step(margins: _Margins, low: float, high: float) -> float:
-    """Return the time of the first step with a positive margin between two records of descent."""
+    """Return the time of the first step with a positive margin between two records."""
     settings, state = margins.run.settings, margins.run.at(low)
     rate = settings["learning_rate"]
     rule = {name: settings[name] for name in ("optimizer", "weight_decay") if name in settings}
@@ -156,7 +156,7 @@ def _first_step(margins: _Margins, low: float, high: float) -> float:
 
 
 def _peak(margins: _Margins, times: np.ndarray) -> float:
-    """Return the time of the largest margin between the first and the last of some times."""
+    """Return the time of the largest margin in an interval of times."""
     for _ in range(_ROUNDS):
         times = np.linspace(times[0], times[-1], _POINTS)
         best = int(np.argmax(margins(times)))

@@ -11,12 +11,14 @@ from dynamics.theory.configurations import Elements, Integers, Values
 from dynamics.theory.data import Array
 from dynamics.theory.dense import DenseModel, Step
 from simulations.stated.law import Numbers
+from simulations.stated.sequences import probability
 from symbolic.theory.expression import Node
 from symbolic.theory.orbits import NONE, Key, canonical
-from symbolic.theory.sets import IndexSet, Signed
+from symbolic.theory.sets import IndexSet, Ordered, Signed
 from symbolic.theory.sources import Colouring, Gaussian, Sequence, Subset
 from symbolic.theory.tensors import Tensor
 from symbolic.theory.theory import Theory
+from symbolic.theory.words import Joint, Words
 
 #: Largest number of elements of an index set in the full model.
 MOST_ELEMENTS = 10_000
@@ -24,7 +26,7 @@ MOST_ELEMENTS = 10_000
 
 @dataclass(frozen=True)
 class Entries:
-    """Orbits of the entries of a tensor: number for each entry, and key for each number."""
+    """Orbits of the entries of a tensor: ``label`` of each entry, and ``key`` of each label."""
 
     label: Integers
     key: dict[int, Key]
@@ -40,7 +42,7 @@ class FullModel:
     values
         Sizes and constants, as returned by ``theory.checked``.
     integrated
-        Use the exact mean over Gaussian data instead of a quadrature rule, for larger sizes.
+        Whether to use the exact mean over Gaussian data instead of quadrature, for larger sizes.
 
     Raises
     ------
@@ -51,7 +53,7 @@ class FullModel:
     def __init__(
         self, theory: Theory, values: Mapping[str, float], *, integrated: bool = False
     ) -> None:
-        self.theory, self.numbers = theory, Numbers(values)
+        self.theory, self.numbers, self._values = theory, Numbers(values), values
         self._nodes = theory.mean.loss.all if integrated else theory.nodes
         self._name = _names(theory)
         self._parts = {part: i for i, part in enumerate(theory.sets)}
@@ -114,6 +116,9 @@ class FullModel:
             index = np.argwhere(label == number)[0]
             spots = []
             for axis, i in zip(tensor.axes, index):
+                if isinstance(axis, Ordered):
+                    spots.append((axis, int(i), NONE))
+                    continue
                 elements = self.dense.sets[self._name[axis]]
                 part = self.theory.sets[elements.part[i]]
                 own = int(elements.own[i])
@@ -134,6 +139,9 @@ class FullModel:
         for part in where.parts:
             size, root = self.numbers.whole(part.size), part.inside or part
             first = 10**6 * self._parts.get(root, 0)
+            if isinstance(part, Ordered):  # a part of its own for each element: none is exchanged
+                rows += [(first + i + len(self._parts), first + i, i) for i in range(size)]
+                continue
             if part.inside is not None:
                 larger = range(self.numbers.whole(root.size))
                 rows += [(self._parts[part], first + g, i) for g in larger for i in range(size)]
@@ -156,6 +164,10 @@ class FullModel:
             return self.numbers.real(x.detail)
         if x.op == "entry":
             return x.detail.name, x.indices
+        if x.op == "relation":
+            names = tuple(self._name[where] for where in x.detail.axes)
+            shape = [int(where.count) for where in x.detail.axes]
+            return np.array(x.detail.values, float).reshape(shape), names, x.indices
         if x.op in ("same", "inside"):
             return tuple(self._name[where] for where in x.detail.axes), x.indices
         if x.op == "part":
@@ -167,7 +179,9 @@ class FullModel:
         chosen, coloured = [], []
         for source in self.theory.data:
             over = tuple(self._name[where] for where in source.axes)
-            if isinstance(source, Gaussian):
+            if isinstance(source, Joint):
+                coloured.append(self._sequence(source, over))
+            elif isinstance(source, Gaussian):
                 coloured += [] if integrated else [self._gaussian(source, over)]
             elif isinstance(source, Sequence):
                 coloured.append(Values(source.name, over, None, self._words(source), one_each=True))
@@ -177,14 +191,22 @@ class FullModel:
             elif isinstance(source, Colouring):
                 real = self.numbers.real
                 law: dict[float, float] = {}
-                for x, p in source.law.items():  # at these constants two values may be the same
+                for x, p in source.law.items():  # two values may coincide at these constants
                     law[real(x)] = law.get(real(x), 0.0) + real(p)
                 given = tuple((choice.name, real(x)) for choice, x in source.given.items())
                 coloured.append(Values(source.name, over, None, law, given))
         return [*chosen, *coloured]
 
+    def _sequence(self, source: Joint, over: tuple[str, ...]) -> Values:
+        """Return a sequence with its joint law."""
+        one_each = isinstance(source, Words)
+        states = self.numbers.whole(source.axes[1].count) if one_each else 2
+        law = {float(i): 1.0 / states for i in range(states)}
+        joint = probability(source, self._values)
+        return Values(source.name, over, None, law, one_each=one_each, joint=joint)
+
     def _words(self, source: Sequence) -> dict[float, float]:
-        """Return the probability of each element of a vocabulary, by number."""
+        """Return a mapping from the number of an element of a vocabulary to its probability."""
         parts = [
             part for part in source.vocabulary.parts for _ in range(self.numbers.whole(part.size))
         ]

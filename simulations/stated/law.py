@@ -13,7 +13,9 @@ from dynamics.core.balls.exact import exact
 from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
 from dynamics.theory.reference import power
+from dynamics.theory.sequences import SequenceLaw
 from simulations.seeds import rng_at
+from simulations.stated.sequences import sequence_law
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.sources import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
@@ -29,7 +31,7 @@ class Numbers:
         }
 
     def real(self, expression: sp.Expr) -> float:
-        """Return the value of an expression."""
+        """Return the value of an expression as a float."""
         return float(self._at(expression))
 
     def whole(self, expression: sp.Expr) -> int:
@@ -41,7 +43,7 @@ class Numbers:
         return expression.subs({x: self._values[x] for x in symbols})
 
     def of(self, number: int) -> float:
-        """Convert an integer to the type of number that ``real`` returns."""
+        """Convert an integer to the type that ``real`` returns."""
         return float(number)
 
 
@@ -85,7 +87,7 @@ def initial_values(theory: Theory, values: Mapping[str, float], seed: int = 0) -
         The theory, with sizes and constants as returned by ``theory.checked``.
     seed
         Seed of random starts, at least 0. The standard normal number of an order parameter depends
-        on the seed and on its position among the order parameters only.
+        only on the seed and on the position of the order parameter.
     """
     numbers, start = Numbers(values), {}
     for position, order in enumerate(theory.orders):
@@ -96,7 +98,9 @@ def initial_values(theory: Theory, values: Mapping[str, float], seed: int = 0) -
     return start
 
 
-def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None) -> Law:
+def law(
+    theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None
+) -> Law | SequenceLaw:
     """Return the distribution of the data, for the sets whose elements can differ.
 
     Parameters
@@ -106,6 +110,8 @@ def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = N
     numbers
         Evaluator that determines the type of probabilities and values; by default floats.
     """
+    if theory.is_ordered:
+        return sequence_law(theory, values, in_balls=isinstance(numbers, Balls))
     numbers = numbers or Numbers(values)
     outer_sets = [outer_set for outer_set in theory.outer_sets if outer_set.has_data]
     used = {s for outer_set in outer_sets for s in outer_set.sources}
@@ -188,7 +194,7 @@ def _values(types: List[ElementType], numbers: Numbers) -> Array:
 def _uses(
     sources: List[Source | None], types: List[ElementType], subsets: List[Source]
 ) -> np.ndarray:
-    """Return 1 for the subsets that contain an element of each type; a sequence has all tokens."""
+    """Return 1 where elements of a type belong to a subset; a sequence contains all tokens."""
 
     def uses(element_type: ElementType, subset: Source) -> bool:
         if subset not in sources:
@@ -207,7 +213,7 @@ def _probability(
     root: Mapping[Source, sp.Expr],
     numbers: Numbers,
 ) -> float:
-    """Return the probability of a type of element, except for the choice of subsets."""
+    """Return the probability of an element type, without the factor of random subsets."""
     probability = 1.0
     for source, value in zip(sources, element_type):
         if isinstance(source, Colouring):

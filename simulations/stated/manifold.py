@@ -27,7 +27,7 @@ class Manifold:
     agrees
         Whether the entries of each orbit have the same value.
     remark
-        A message if fewer values suffice; else empty.
+        Message if fewer values suffice; else empty.
     growth
         Largest growth rate of a deviation at the start; -inf if the manifold contains every entry.
     """
@@ -40,19 +40,19 @@ class Manifold:
 
 
 def examine(full: FullModel, start: Mapping[str, float]) -> Manifold:
-    """Discover the order parameters of a full model and compare them with its orbits.
+    """Detect the values that remain equal in a full model, and compare them with its orbits.
 
     Parameters
     ----------
     full
-        The model at small sizes.
+        Full model at small sizes.
     start
         Initial values of the order parameters.
 
     Raises
     ------
     ParameterError
-        If the full model does not have the symmetry of the theory, or does not close.
+        If the full model does not have the symmetry of the theory, or is not closed.
     """
     entries = _Entries(full, start)
     _require_symmetry(full, start)

@@ -1,4 +1,4 @@
-"""Compile the risk of a theory in a file: `python -m simulations.stated.precompile FILE.py`."""
+"""Compile the risk of a theory file: ``python -m simulations.stated.precompile FILE.py``."""
 
 import sys
 

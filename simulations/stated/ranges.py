@@ -43,8 +43,8 @@ def bounds(
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
     """Return a function of the state that bounds |loss| and each slope (n,) for any datum.
 
-    A slope is per entry, as in `dynamics.theory.risk.TheoryRisk`. The bound is infinite if interval
-    arithmetic gives none.
+    Slopes are per entry, as in `dynamics.theory.risk.TheoryRisk`. A bound is infinite if interval
+    arithmetic does not give a finite one.
     """
     loss = theory.mean.loss
     slopes = [Tangent(order.tensor, order.key).of(loss) for order in theory.orders]
@@ -52,19 +52,19 @@ def bounds(
     counts = [max(float(below(balls.real(order.count))), 1.0) for order in theory.orders]
 
     def at(state: np.ndarray) -> tuple[float, np.ndarray]:
-        named = {order.name: float(x) for order, x in zip(theory.orders, state)}
-        reading = _Reading(theory, balls, named)
+        values_of = {order.name: float(x) for order, x in zip(theory.orders, state)}
+        ranges = _Ranges(theory, balls, values_of)
         with np.errstate(all="ignore"):  # overflow gives an infinite bound
             steep = [
-                0.0 if slope is None else (reading.of(slope) / _point(count)).largest
+                0.0 if slope is None else (ranges.of(slope) / _point(count)).largest
                 for slope, count in zip(slopes, counts)
             ]
-            return float(reading.of(loss).largest), np.array(steep, float)
+            return float(ranges.of(loss).largest), np.array(steep, float)
 
     return at
 
 
-class _Reading:
+class _Ranges:
     """Ranges of expressions at one state."""
 
     def __init__(self, theory: Theory, balls: Balls, state: Mapping[str, float]) -> None:
@@ -72,7 +72,7 @@ class _Reading:
         self._known: dict[Node, Interval] = {}
 
     def of(self, x: Node) -> Interval:
-        """Return an interval that contains every entry of an expression, for all data."""
+        """Return an interval that contains every entry of an expression for all data."""
         if x not in self._known:
             self._known[x] = self._rule(x)
         return self._known[x]
@@ -144,6 +144,6 @@ def _point(x: float) -> Interval:
 
 
 def _covariance(x: Interval, y: Interval) -> Interval:
-    """Return bounds of the covariance of two numbers in these intervals, under any weights."""
+    """Return bounds of the covariance, under any weights, of two numbers in these intervals."""
     most = _point(x.width) * _point(y.width) * _point(0.25)
     return Interval(-most.high, most.high)

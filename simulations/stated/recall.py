@@ -1,4 +1,7 @@
-"""Linear attention that stores facts: both parts of its loss, reduced and with every entry free."""
+"""Linear attention that stores facts: both parts of its loss, reduced and with every entry.
+
+The theory is in ``examples/factual_recall.py``.
+"""
 
 import math
 from collections.abc import Collection
@@ -11,20 +14,20 @@ from dynamics import Trajectory, gradient_flow
 from dynamics.core.crossing import first_passage
 from simulations.stated.runs import risk
 
-#: Subjects, answers of a relation and relations.
+#: Numbers of subjects, of answers of a relation, and of relations.
 Sizes = tuple[int, int, int]
 
 
 class Part(NamedTuple):
-    """One part of the loss, log(1 + (n - 1) e^-x), with x the product of two numbers.
+    """Part of the loss, log(1 + (n - 1) e^-x), where x is a product of two order parameters.
 
     Attributes
     ----------
     choices
-        Number n of answers that the part decides between.
+        Number n of answers.
     matrix, vector
-        Rates, over the probability of a wrong answer, at which the product moves the difference of
-        two matrix entries and the vector entry.
+        Rates of the difference of two matrix entries, and of the vector entry, relative to the
+        probability of a wrong answer and to the other factor.
     """
 
     choices: int
@@ -37,7 +40,9 @@ class Part(NamedTuple):
         return (1.0 - 1.0 / self.choices) * math.sqrt(self.matrix * self.vector)
 
     def half_time(self, alpha: float) -> float:
-        """Return the flow time at which half of log n is left, from vector alpha and matrix 0.
+        """Return the half-loss time: that at which the part is (log n) / 2.
+
+        The flow starts with the vector entry alpha and the matrix difference 0.
 
         With p = 1 / (1 + e^x / (n - 1)) the equation dx/dt = 2 p sqrt(m^2 alpha^4 / 4 + m w x^2)
         follows from the conserved difference of squares (m = ``matrix``, w = ``vector``).
@@ -69,7 +74,17 @@ def losses(state: Any, D: int, R: int) -> dict[str, Any]:
 
 
 class Learned(NamedTuple):
-    """A flow: half-loss times of both parts, and the loss where it rests between them."""
+    """Flow with a plateau between the two parts of the loss.
+
+    Attributes
+    ----------
+    relation, subject
+        Half-loss times of the parts.
+    rest
+        Loss on the plateau.
+    time, losses
+        Times (n,), and mapping from part to loss (n,).
+    """
 
     relation: float
     subject: float
@@ -79,17 +94,17 @@ class Learned(NamedTuple):
 
     @property
     def first(self) -> str:
-        """The part that is learned first."""
+        """Part that is learned first."""
         return "relation" if self.relation < self.subject else "subject"
 
     @property
     def loss(self) -> np.ndarray:
-        """The whole loss at each time."""
+        """Total loss at each time."""
         return self.losses["relation"] + self.losses["subject"]
 
 
 def rest(time: np.ndarray, loss: np.ndarray, between: Collection[float]) -> float:
-    """Return the loss where it falls slowest in log time between two times."""
+    """Return the loss where it decreases slowest in log time between two times."""
     grid = np.geomspace(min(between), max(between), 400)
     level = np.interp(np.log(grid), np.log(time), loss)
     return float(level[np.gradient(level, np.log(grid)).argmax()])
@@ -114,9 +129,9 @@ def _half_time(flow: Trajectory, part: str, D: int, R: int) -> float:
 
 
 class AllEntries:
-    """Loss and gradient with every entry of V, U, v and u free, the noise tokens left out.
+    """Loss and gradient with every entry of V, U, v and u, without noise tokens.
 
-    Noise tokens shift all logits alike as long as the entries of W are equal.
+    Noise tokens shift all logits by the same amount while the entries of W are equal.
     """
 
     def __init__(self, S: int, D: int, R: int) -> None:
@@ -127,7 +142,7 @@ class AllEntries:
         self.answer[np.arange(S)[:, None], relation, group[:, None], relation] = 1.0
 
     def split(self, state: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the arrays that a state (n,) consists of."""
+        """Return the arrays of a state (n,)."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
         pieces = np.split(state, ends[:-1])
         return {name: x.reshape(shape) for x, (name, shape) in zip(pieces, self.shapes.items())}
@@ -164,7 +179,7 @@ class AllEntries:
 
 
 def free_flow(sizes: Sizes, alpha: float, seed: int) -> Learned:
-    """Return a flow of every entry from normal entries of standard deviation alpha."""
+    """Return the flow of every entry from a normal start with standard deviation alpha."""
     model, (_, D, R) = AllEntries(*sizes), sizes
     end = 2.0 * max(part.half_time(alpha) for part in parts(*sizes).values())
     size = sum(math.prod(shape) for shape in model.shapes.values())

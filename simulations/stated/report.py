@@ -1,4 +1,4 @@
-"""Claims of a theory file for the report: its reduction, and the claims that it states."""
+"""Claims about a theory file for the report: its reduction and its conjectures."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -28,9 +28,9 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
     reduction = Claim(
         id=f"{name}-reduction",
         place="the whole statement",
-        statement="Descent keeps the orbits of the symmetry group equal, for all sizes.",
-        method="Loss and gradient of the derived reduction against the full model, small sizes.",
-        criterion=f"Exact: rounding alone is allowed, {AGREES:g} of the largest gradient entry.",
+        statement="Gradient descent preserves equality on the orbits of the group, for all sizes.",
+        method="Loss and gradient of the reduction against the full model at small sizes.",
+        criterion=f"Equality up to rounding: {AGREES:g} of the largest gradient entry.",
         tables={"reduction": REDUCTION, **_own_tables(theory)},
         measure=partial(_reduction, theory),
         headline=_sizes,
@@ -39,7 +39,7 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
             "{difference:.1e} of the largest entry."
         ),
         tolerance=AGREES,
-        assumptions="the dense reading of the same file",
+        assumptions="the full model is built from the same file",
         paper=paper,
     )
     return reduction, *conjectures_of(theory, paper)
@@ -50,10 +50,10 @@ REDUCTION = Table(
     columns={
         "order_parameters": Column("order parameters"),
         "difference": Column("largest difference from the full model, relative", atol=AGREES),
-        "agrees": Column("values that move are the orbits, from the gradient alone"),
-        "discovered": Column("values that move, from the gradient alone"),
-        "growth": Column("rate at which the manifold repels at the start"),
-        "conserved": Column("what the flow conserves there"),
+        "agrees": Column("each orbit has one value in the gradient of the full model"),
+        "discovered": Column("values that move, detected from that gradient"),
+        "growth": Column("largest growth rate of a deviation from the manifold at the start"),
+        "conserved": Column("conserved forms"),
     },
     strict={
         "the reduction is the full model up to rounding": lambda t: t.difference <= AGREES,

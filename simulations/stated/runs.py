@@ -11,12 +11,14 @@ from dynamics.core.checks import integer
 from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Law, orbits, relative_errors
 from dynamics.theory.risk import Kernels, TheoryProblem, TheoryRisk
+from dynamics.theory.sequences import SequenceLaw
 from dynamics.theory.truncated import truncated
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Balls, initial_values, law
 from simulations.stated.ranges import bounds
 from symbolic.theory import Theory
 from symbolic.theory.source import source
+from symbolic.theory.sources import Gaussian
 
 #: Precision of balls around probabilities, in bits.
 _BITS = 128
@@ -33,8 +35,8 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk
         The theory.
     remainder
         Probability of data orbits that may be omitted, the least probable first; 0 omits none. The
-        error in risk and gradient has a certified bound (``left_out``), infinite if the loss of a
-        datum has none.
+        method ``left_out`` returns a certified bound of the error in risk and gradient; it is
+        infinite if the loss of a datum is unbounded.
     values
         Sizes and constants; for a theory with a random start, also ``seed`` (default 0).
 
@@ -66,10 +68,11 @@ def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> T
         Kernels.of(source_of(theory), theory.name),
         data,
         bounds(theory, problem.values) if remainder else None,
+        integrated=any(isinstance(source, Gaussian) for source in theory.data),
     )
 
 
-def _errors(theory: Theory, problem: TheoryProblem, known: Law) -> tuple[float, ...]:
+def _errors(theory: Theory, problem: TheoryProblem, known: Law | SequenceLaw) -> tuple[float, ...]:
     """Return relative errors of probabilities and values of the data; infinite if unknown."""
     with ctx.workprec(_BITS):
         try:

@@ -1,4 +1,4 @@
-"""Lazy enumeration of small sizes of a theory; nine sizes have millions of combinations."""
+"""Lazy enumeration of small sizes of a theory: nine sizes have millions of combinations."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -8,14 +8,14 @@ Row = tuple[int, ...]
 
 
 def by_sum(ranges: Sequence[range]) -> Iterator[Row]:
-    """Yield combinations of numbers of the ranges, ordered by sum, then lexicographically."""
+    """Yield the combinations of the ranges, ordered by sum, then lexicographically."""
     if all(ranges):
         for total in range(sum(x[0] for x in ranges), sum(x[-1] for x in ranges) + 1):
             yield from _of_sum(ranges, total)
 
 
-def few_least(ranges: Sequence[range]) -> Iterator[Row]:
-    """Yield the same rows, ordered by how many numbers are the minimum of their range."""
+def fewest_minima_first(ranges: Sequence[range]) -> Iterator[Row]:
+    """Yield the same combinations, ordered by the number of ranges at their minimum."""
     positions = range(len(ranges))
     for number in range(len(ranges) + 1):
         yield from merge(

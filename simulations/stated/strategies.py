@@ -22,8 +22,8 @@ from simulations.stated.sizes import by_sum
 from simulations.stated.system import SEEDS, UserTheorySystem
 from symbolic.theory import Constant, Size, TheoryError
 
-#: Number of sizes tried; number of rows of sizes to choose from, of each of the two types (small,
-#: near the defaults), without and with ranges.
+#: Number of sizes tried; number of rows of small sizes, and of sizes near the defaults, to choose
+#: from, without and with ranges.
 _TRIED, _ROWS, _ROWS_IN_RANGES = 2000, 24, 4
 #: Largest number of data orbits, without and with ranges of sizes.
 _MOST_ORBITS, _MOST_ORBITS_IN_RANGES = 2000, 100_000

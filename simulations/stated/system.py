@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 HORIZON = 1e3
 #: Number of sizes tried for the defaults.
 _TRIED = 2000
-#: Number of seeds of a random start among slider values and random cases.
+#: Number of seeds of a random start, as slider values and in random cases.
 SEEDS = 20
 #: Largest divisor among the slider values.
 _LARGEST_TICK = 100
@@ -141,8 +141,8 @@ class UserTheorySystem(System):
         conflicts = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
         if conflicts:
             raise TheoryError(
-                f"{', '.join(conflicts)}: it means something else where the theory is run; choose "
-                "another name",
+                f"{', '.join(conflicts)} is not allowed as a name: it is reserved or occurs twice; "
+                "choose another name",
                 self.theory.location,
             )
 

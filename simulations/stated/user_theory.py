@@ -1,4 +1,4 @@
-"""A theory in one file as a Python object: its equations, its check and its risk."""
+"""User-defined theory as a Python object: equations, check and risk."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UserTheory:
-    """A theory that is stated in one file.
+    """A theory from a file.
 
     Attributes
     ----------
     statement
-        What the file states: sizes, data, parameters and loss.
+        Content of the file: sizes, data, parameters and loss.
     """
 
     statement: Theory
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the theory."""
         return self.statement.name
 
     @property
     def order_parameters(self) -> dict[str, sympy.Expr]:
-        """The number of entries of each order parameter, in the sizes."""
+        """Number of entries of each order parameter, as expressions in the sizes."""
         return self.statement.order_parameters
 
     @property
     def start(self) -> dict[str, sympy.Expr]:
-        """The initial value of each order parameter, in sizes and constants."""
+        """Initial value of each order parameter, as expressions in sizes and constants."""
         return self.statement.start
 
     @property
@@ -66,10 +66,10 @@ class UserTheory:
         Parameters
         ----------
         remainder
-            Probability of data that may be left out, the least likely first; 0 for none.
+            Probability of data that may be omitted, the least probable first; 0 omits none.
         values
-            Sizes and constants; by default those of ``defaults`` where the file has them. For a
-            theory with a random start, also ``seed`` (default 0).
+            Sizes and constants; missing ones are taken from ``defaults``. For a theory with a
+            random start, also ``seed`` (default 0).
 
         Raises
         ------
@@ -102,16 +102,16 @@ class UserTheory:
 
 
 def load_theory(path: str | Path) -> UserTheory:
-    """Run a user's file and return the theory that it names ``THEORY``.
+    """Run a theory file and return its ``THEORY``.
 
     Parameters
     ----------
     path
-        The file. It is the user's own program and is run as one.
+        Python file. It is executed, so load only files that you trust.
 
     Raises
     ------
     TheoryError
-        One sentence with the line of the file.
+        If the file or its theory is not valid; the message names the line.
     """
     return UserTheory(read(path))

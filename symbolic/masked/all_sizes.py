@@ -46,18 +46,20 @@ def area_attention(m: sp.Expr) -> sp.Expr:
     return sp.Sum(sp.exp(theta[_q]) * b[_q] * u[_q, m], (_q, 1, P)) / _TOTAL
 
 
-def pull(m: sp.Expr) -> sp.Expr:
+def area_derivative(m: sp.Expr) -> sp.Expr:
     """Return g_m, the derivative of the loss in a_m."""
     return z[m] ** 2 * (area_attention(m) - _delta(m, own))
 
 
 LOSS = sp.Sum(z[_m] ** 2 * (_delta(_m, own) - area_attention(_m)) ** 2, (_m, 1, N)) / 2
-MEAN_PULL = sp.Sum(area_attention(_m) * pull(_m), (_m, 1, N))
+MEAN_DERIVATIVE = sp.Sum(area_attention(_m) * area_derivative(_m), (_m, 1, N))
 LOGIT = Upsilon[r] + b[r] * sp.Sum(u[r, _m] * z[_m] * Phi[_m], (_m, 1, N))
 
 #: -d loss / d theta_r, -d loss / d Phi_t and -d loss / d Upsilon_r.
-LOGIT_GRADIENT = attention(r) * (MEAN_PULL - b[r] * sp.Sum(u[r, _m] * pull(_m), (_m, 1, N)))
-FEATURE_GRADIENT = z[t] * area_attention(t) * (MEAN_PULL - pull(t))
+LOGIT_GRADIENT = attention(r) * (
+    MEAN_DERIVATIVE - b[r] * sp.Sum(u[r, _m] * area_derivative(_m), (_m, 1, N))
+)
+FEATURE_GRADIENT = z[t] * area_attention(t) * (MEAN_DERIVATIVE - area_derivative(t))
 POSITION_GRADIENT = LOGIT_GRADIENT
 
 #: Another key, for the second derivative of the loss in theta_r and theta_key.
@@ -135,11 +137,11 @@ def position_identities(gradient: sp.Expr = POSITION_GRADIENT) -> dict[str, sp.E
     """Return the identities of Lemma 5.2 by the chain rule, which must vanish."""
     key = sp.Symbol("key", integer=True)
     chain = sp.Sum(LOGIT_GRADIENT * sp.diff(LOGIT, Upsilon[key]), (r, 1, P))
-    unmasked = attention(r) * (MEAN_PULL - pull(t))
+    unmasked = attention(r) * (MEAN_DERIVATIVE - area_derivative(t))
     return {
         "-d loss / d Upsilon_q, any key": chain - gradient.subs(r, key),
         "unmasked, in area m: attn_q (gbar - g_m)": in_area(gradient, t) - unmasked,
-        "masked: attn_q gbar": gradient.subs(b[r], 0) - attention(r) * MEAN_PULL,
+        "masked: attn_q gbar": gradient.subs(b[r], 0) - attention(r) * MEAN_DERIVATIVE,
         "the sum over q is 0": sp.Sum(gradient, (r, 1, P)),
     }
 

@@ -14,6 +14,7 @@ the two logits gives the contribution of each cell, and `identities` tests their
 
 from functools import cache
 from itertools import combinations_with_replacement
+from typing import NamedTuple
 
 import sympy as sp
 
@@ -24,14 +25,14 @@ from symbolic.masked.symbols import a, advantage, copies, g_mean, z
 Phi, Upsilon, top = sp.symbols("phi upsilon top", real=True)
 unmasked, masked, count, size = sp.symbols("unmasked masked count size", positive=True)
 of_unmasked, of_masked = sp.symbols("of_unmasked of_masked", real=True)
-gathered, mean = sp.symbols("gathered mean", real=True)
+key_sum, mean = sp.symbols("key_sum mean", real=True)
 v_s, v_t, y_s, y_t = sp.symbols("v_s v_t y_s y_t", real=True)
 
 LOGITS = (Upsilon + z * Phi, Upsilon)
 _SLOTS = (Phi, Upsilon)
 #: Attention to unmasked and masked keys of a cell, and derivatives of the loss in their logits.
 _SHARES = (unmasked, masked)
-_PULLS = (-unmasked * advantage, -masked * g_mean)
+_LOGIT_DERIVATIVES = (-unmasked * advantage, -masked * g_mean)
 
 
 def key_logits() -> Kernel:
@@ -72,7 +73,7 @@ def key_hessian() -> Kernel:
     results = tuple(
         (
             f"{s} {t}",
-            sum(pull * sp.diff(x, s) * sp.diff(x, t) for pull, x in zip(_PULLS, LOGITS)),
+            sum(v * sp.diff(x, s) * sp.diff(x, t) for v, x in zip(_LOGIT_DERIVATIVES, LOGITS)),
         )
         for s, t in pairs
     )
@@ -82,15 +83,15 @@ def key_hessian() -> Kernel:
 def area_slope() -> Kernel:
     """Return the kernel of the derivative of an area attention."""
     doc = """d_s a of an area: the sum of w_i B_is over its unmasked keys minus a y_s."""
-    result = ("slope", gathered - a * mean)
-    return Kernel("area_slope", (gathered, a, mean), (), (result,), doc)
+    result = ("slope", key_sum - a * mean)
+    return Kernel("area_slope", (key_sum, a, mean), (), (result,), doc)
 
 
-def area_bend() -> Kernel:
+def area_curvature() -> Kernel:
     """Return the kernel of the second derivative of the loss in an area attention."""
     loss = copies * (a / copies) ** 2 * z**2 / 2
     doc = """Second derivative of the loss in the attention to equal areas, z^2 / copies."""
-    return Kernel("area_bend", (z, copies), (), (("bend", sp.diff(loss, a, 2)),), doc)
+    return Kernel("area_curvature", (z, copies), (), (("curvature", sp.diff(loss, a, 2)),), doc)
 
 
 def mean_hessian() -> Kernel:
@@ -108,24 +109,64 @@ def kernels() -> tuple[Kernel, ...]:
         key_slopes(),
         key_hessian(),
         area_slope(),
-        area_bend(),
+        area_curvature(),
         mean_hessian(),
     )
 
 
-#: Area of each cell of the small model; the last cell is {p}, which is masked. Area 0 is p's own.
+#: Area of each cell of `_SmallModel`; the last cell is {p}, which is masked. Area 0 is p's own.
 _AREAS = (0, 1, 1, 0)
 
 
+class _SmallModel(NamedTuple):
+    """Model with four cells in two areas, the second of which represents ``copies`` equal areas.
+
+    Attributes
+    ----------
+    keys
+        Attention to the unmasked and to the masked keys of each cell.
+    scales
+        Scales z of the areas.
+    unknowns
+        e^(z Phi) of the areas and e^Upsilon of the cells, one for each slot.
+    attention
+        Attention to the unmasked keys of each area.
+    loss
+        Loss of p.
+    """
+
+    keys: list[tuple[sp.Expr, sp.Expr]]
+    scales: list[sp.Expr]
+    unknowns: list[sp.Symbol]
+    attention: list[sp.Expr]
+    loss: sp.Expr
+
+    def derivative(self, x: sp.Expr, slot: int) -> sp.Expr:
+        """Return the derivative of an expression in the Phi or Upsilon of a slot."""
+        chain = (*self.scales, 1, 1, 1, 1)  # d/d Phi = z lift d/d lift, d/d Upsilon = e d/d e
+        return chain[slot] * self.unknowns[slot] * sp.diff(x, self.unknowns[slot])
+
+    def advantages(self) -> tuple[list[sp.Expr], sp.Expr]:
+        """Return gbar - g of each area, and gbar."""
+        form = AreaForm(self.scales, [self.attention[0], self.attention[1] / copies], 0)
+        mean_g = form.g_mean + (copies - 1) * self.attention[1] / copies * form.g[1]
+        return [mean_g - g for g in form.g], mean_g
+
+
 @cache
-def _small_model() -> tuple[list[tuple[sp.Expr, sp.Expr]], list[sp.Expr], list[sp.Symbol]]:
-    """Return the weights of unmasked and masked keys of each cell, scales and unknowns."""
+def _small_model() -> _SmallModel:
+    """Return the small model; u and h are numbers of unmasked and masked keys of its cells."""
     e = sp.symbols("e_0:4", positive=True)  # e^Upsilon of the cells
     lift = sp.symbols("lift_0:2", positive=True)  # e^(z Phi) of the areas
     u, h = sp.symbols("u_0:3", positive=True), sp.symbols("h_0:4", positive=True)
-    cells = [(u[c] * e[c] * lift[m], h[c] * e[c]) for c, m in enumerate(_AREAS[:-1])]
-    cells.append((sp.Integer(0), h[3] * e[3]))
-    return cells, [*sp.symbols("z_0:2", positive=True)], [*lift, *e]
+    weights = [(u[c] * e[c] * lift[m], h[c] * e[c]) for c, m in enumerate(_AREAS[:-1])]
+    weights.append((sp.Integer(0), h[3] * e[3]))
+    total = sum(sum(pair) for pair in weights)
+    keys = [(x / total, y / total) for x, y in weights]
+    attention = [sum(x for (x, _), m in zip(keys, _AREAS) if m == area) for area in (0, 1)]
+    own, other = scales = sp.symbols("z_0:2", positive=True)
+    twice_loss = own**2 * (1 - attention[0]) ** 2 + other**2 * attention[1] ** 2 / copies
+    return _SmallModel(keys, [*scales], [*lift, *e], attention, twice_loss / 2)
 
 
 def _result(kernel: Kernel, index: int, *values: sp.Expr) -> sp.Expr:
@@ -133,57 +174,49 @@ def _result(kernel: Kernel, index: int, *values: sp.Expr) -> sp.Expr:
     return kernel.expanded(index).subs(dict(zip(kernel.arguments, values)), simultaneous=True)
 
 
+def _cell_sums(
+    of: dict[str, Kernel], model: _SmallModel
+) -> tuple[list[sp.Expr], list[list[sp.Expr]], dict[tuple[int, int], sp.Expr]]:
+    """Return the sums over cells: y by slot, w B by area and slot, and key Hessians by slots."""
+    y, slopes_by_area = [0] * 6, [[0] * 6, [0] * 6]
+    hessian: dict[tuple[int, int], sp.Expr] = {}
+    advantages, mean_g = model.advantages()
+    for cell, (m, pair) in enumerate(zip(_AREAS, model.keys)):
+        s, t = m, 2 + cell
+        slopes = [_result(of["key_slopes"], i, model.scales[m], *pair) for i in (0, 1)]
+        y[s], y[t] = y[s] + slopes[0], y[t] + slopes[1]
+        slopes_by_area[m][s] += slopes[0]
+        slopes_by_area[m][t] += pair[0]
+        for i, slots in enumerate(((s, s), (s, t), (t, t))):
+            x = _result(of["key_hessian"], i, model.scales[m], *pair, advantages[m], mean_g)
+            hessian[slots] = hessian.get(slots, 0) + x
+    return y, slopes_by_area, hessian
+
+
 def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
     """Return the sums of all contributions minus the derivatives of the loss, by slot.
 
-    The small model has four cells in two areas, the second representing ``copies`` equal areas. Its
-    unknowns are e^Upsilon and e^(z Phi).
+    The sums are those of the model `_SmallModel`.
     """
-    of = {kernel.name: kernel for kernel in built}
-    cells, scales, unknowns = _small_model()
-    total = sum(sum(pair) for pair in cells)
-    keys = [(x / total, y / total) for x, y in cells]
-    attention = [sum(x for (x, _), m in zip(keys, _AREAS) if m == area) for area in (0, 1)]
+    of, model = {kernel.name: kernel for kernel in built}, _small_model()
+    y, slopes_by_area, hessian = _cell_sums(of, model)
     number = (sp.Integer(1), copies)
-    twice_loss = scales[0] ** 2 * (1 - attention[0]) ** 2
-    twice_loss += scales[1] ** 2 * attention[1] ** 2 / copies
-    loss = twice_loss / 2
-    chain = [scales[0], scales[1], 1, 1, 1, 1]  # d/d Phi = z lift d/d lift, d/d Upsilon = e d/d e
-
-    def derivative(x: sp.Expr, slot: int) -> sp.Expr:
-        return chain[slot] * unknowns[slot] * sp.diff(x, unknowns[slot])
-
-    form = AreaForm(scales, [attention[0], attention[1] / copies], 0)
-    mean_g = form.g_mean + (copies - 1) * attention[1] / copies * form.g[1]
-    y, sums = [0] * 6, [[0] * 6, [0] * 6]
-    own: dict[tuple[int, int], sp.Expr] = {}
-    for c, (m, pair) in enumerate(zip(_AREAS, keys)):
-        s, t = m, 2 + c
-        slopes = [_result(of["key_slopes"], i, scales[m], *pair) for i in (0, 1)]
-        y[s], y[t] = y[s] + slopes[0], y[t] + slopes[1]
-        sums[m][s] += slopes[0]
-        sums[m][t] += pair[0]
-        bend = [
-            _result(of["key_hessian"], i, scales[m], *pair, mean_g - form.g[m], mean_g)
-            for i in range(3)
-        ]
-        for slots, x in zip(((s, s), (s, t), (t, t)), bend):
-            own[slots] = own.get(slots, 0) + x
-    v = [derivative(loss, slot) for slot in range(6)]
+    v = [model.derivative(model.loss, slot) for slot in range(6)]
     d_a = [
-        [_result(of["area_slope"], 0, sums[m][s], attention[m], y[s]) for s in range(6)]
-        for m in (0, 1)
+        [_result(of["area_slope"], 0, slopes_by_area[m][s], a_m, y[s]) for s in range(6)]
+        for m, a_m in enumerate(model.attention)
     ]
     claims = {
-        f"slope of the attention to area {m} in slot {s}": d_a[m][s] - derivative(attention[m], s)
-        for m in (0, 1)
+        f"slope of the attention to area {m} in slot {s}": d_a[m][s] - model.derivative(a_m, s)
+        for m, a_m in enumerate(model.attention)
         for s in range(6)
     }
     for s, t in combinations_with_replacement(range(6), 2):
-        second = own.get((s, t), 0) + _result(of["mean_hessian"], 0, v[s], v[t], y[s], y[t])
+        second = hessian.get((s, t), 0) + _result(of["mean_hessian"], 0, v[s], v[t], y[s], y[t])
         for m in (0, 1):
-            second += _result(of["area_bend"], 0, scales[m], number[m]) * d_a[m][s] * d_a[m][t]
-        claims[f"second derivative in slots {s} and {t}"] = second - derivative(v[s], t)
+            curvature = _result(of["area_curvature"], 0, model.scales[m], number[m])
+            second += curvature * d_a[m][s] * d_a[m][t]
+        claims[f"second derivative in slots {s} and {t}"] = second - model.derivative(v[s], t)
     return claims | weight_identities(of)
 
 

@@ -5,7 +5,7 @@ With p masked, in area n of cluster k, and a_m the unmasked area attentions,
 g_n = -z_n^2 (1 - a_n) and gbar = sum over m of a_m g_m; the gradient is zero for all other features
 and all rows of Q but p's. For m = n this is
 a_n (z_n^3 (1 - a_n)^2 + z_n sum over m != n of z_m^2 a_m^2) >= 0. For m != n the sign is the sign
-of gbar - g_m; the correlation with the global area falls whenever g_m <= g_1 for all areas but p's.
+of gbar - g_m; the correlation with the global area decreases if g_m <= g_1 for all areas but p's.
 The expectation over clusters and masks, with the indicator that p is masked, is the lemma's alpha.
 The form is proved for every P, any areas and any mask in `symbolic.masked.all_sizes`, and checked
 here from the raw loss with numbered entries, at small sizes and random rational points.
@@ -76,7 +76,7 @@ def _check_rows(builder: ProofBuilder, model: RawModel, k: int, p: int) -> None:
         *(model.feature[k, model.area(k, q)] for q in range(model.P) if q != p),
     ]
     expected = {(p, j) for j in columns}
-    builder.equal("only the row of p moves", model.moving_entries(k, p), expected, (k, p))
+    builder.equal("the loss depends on row p only", model.dependencies(k, p), expected, (k, p))
 
 
 def _check_features(
@@ -92,7 +92,7 @@ def _check_features(
             identity = "-d loss / d Phi_m = a_m z_m (gbar - g_m)"
             builder.equal(identity, -derivatives[column], form.feature(m), where)
         else:
-            builder.equal("features of other clusters stay", derivatives[column], 0, where)
+            builder.equal("zero for features of other clusters", derivatives[column], 0, where)
     own = -derivatives[model.feature[k, form.own]]
     builder.equal("alpha of p's own area >= 0 at the point", own >= 0, True, where)
 

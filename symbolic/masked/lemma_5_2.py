@@ -2,9 +2,9 @@
 
 With p masked, -d loss / d Upsilon_{p->q} = attn_{p->q} (gbar - g_m) for an unmasked patch q of area
 m and attn_{p->q} gbar for a masked one (including p), in the notation of Lemma 5.1. The sum over
-all q is zero: positions only shift attention between patches. The unmasked patches of p's own area
-gain. Proved for every P, any areas and any mask in `symbolic.masked.all_sizes`, and checked here
-from the raw loss with numbered entries, at small sizes and random rational points.
+all q is zero: positions only shift attention between patches. Upsilon grows for the unmasked
+patches of p's own area. Proved for every P, any areas and any mask in `symbolic.masked.all_sizes`,
+and checked here from the raw loss with numbered entries, at small sizes and random rational points.
 """
 
 import random
@@ -55,7 +55,9 @@ def _check_positions(
             where,
         )
         if area == form.own:
-            builder.equal("unmasked patches of p's area gain", -derivatives[q] >= 0, True, where)
+            builder.equal(
+                "Upsilon grows for unmasked patches of p's area", -derivatives[q] >= 0, True, where
+            )
     builder.equal("the sum over q is 0", sum(derivatives[: model.P], Fraction(0)), 0, where)
 
 

@@ -77,7 +77,7 @@ class RawModel:
         residual = X[p, :] - weights * unmasked / sum(weights)
         return sum(x**2 for x in residual) / 2
 
-    def moving_entries(self, k: int, p: int) -> set[tuple[int, int]]:
+    def dependencies(self, k: int, p: int) -> set[tuple[int, int]]:
         """Return the indices of the entries of Q that this loss depends on."""
         free = self.loss(k, p).free_symbols
         return {(i, j) for i in range(self.d) for j in range(self.d) if self.Q[i, j] in free}

@@ -1,7 +1,8 @@
 """Masked image modelling with one partition of the patches, as a user-defined theory.
 
 Huang, Wen, Chi, Liang (2024), equations (2.5) to (2.8): a global area of G patches and N local
-areas of C each; every patch of area m carries z v_m, M of the patches are masked and reconstructed.
+areas of C each. Every patch of area m contains z v_m; M of the patches are masked, and these are
+reconstructed.
 Features and positions are orthonormal, and only rows of positions are trained (Lemma 5.1):
 Phi[p, m] = e_p^T Q v_m, Upsilon[p, q] = e_p^T Q e_q.
 """
@@ -40,8 +41,8 @@ Upsilon = Tensor("Upsilon", (patch, patch))
 def reconstruction(Phi, Upsilon, masked):
     """Return half the squared error of the masked patches of one image."""
     unmasked = 1 - masked["q"]
-    pull = (inside["q", "n"] * Phi["p", "n"]).sum("n")
-    attention = (Upsilon["p", "q"] + z * unmasked * pull).softmax(over="q")
+    correlation = (inside["q", "n"] * Phi["p", "n"]).sum("n")
+    attention = (Upsilon["p", "q"] + z * unmasked * correlation).softmax(over="q")
     a = (attention * unmasked * inside["q", "m"]).sum("q")
     error = (inside["p", "m"] - a) ** 2
     return z**2 / 2 * (masked["p"] * error.sum("m")).sum("p")

@@ -45,7 +45,7 @@ from symbolic.positional.symbols import (
     y,
 )
 
-#: How many entries of A share gamma, and rho.
+#: Numbers of entries of A with the value gamma, and with the value rho.
 SAME, DIFFERENT = D * (C - 1), D * (D - C)
 
 

@@ -46,14 +46,14 @@ F_ONE, F_OTHER, F_BOTH = sp.symbols("F_one F_other F_both", real=True)
 
 def multiplicity() -> Kernel:
     """Return the kernel of the multiplicities of gamma and rho."""
-    doc = """How many entries of A share gamma, and rho: D (C-1) and D (D-C) (Lemma 4.1)."""
+    doc = """Numbers of entries of A with the values gamma and rho: D (C-1), D (D-C) (Lemma 4.1)."""
     results = tuple((str(x), MODEL.shared[x]) for x in (gamma, rho))
     return Kernel("multiplicity", (C, D), (), results, doc)
 
 
 def sum_of_row() -> Kernel:
     """Return the kernel of the sum of a row."""
-    doc = """Sum of a row that holds own once, same C-1 times and other D-C times.
+    doc = """Sum of a row that contains own once, same C-1 times and other D-C times.
 
     1 for the softmax, Lambda + (C-1) Gamma + (D-C) Xi; a constant of motion for A when its
     diagonal is trained too, beta + (C-1) gamma + (D-C) rho."""
@@ -110,10 +110,11 @@ def loss_hessian() -> Kernel:
 
 def lemma_factors() -> Kernel:
     """Return the kernel of the factors polylog(d) in Lemma 4.3."""
-    doc = """What stands for polylog(d) in Lemma 4.3, given the velocities of gamma and rho.
+    doc = """Factors in place of polylog(d) in Lemma 4.3, given the velocities of gamma and rho.
 
-    gamma's: velocity / (alpha^p Gamma G^(p-1)). rho's is the least that |rho| allows: its growth
-    over alpha^p (1/D + Gamma G^(p-1)/D), sign(rho) velocity, and |velocity| at rho = 0."""
+    For gamma: velocity / (alpha^p Gamma G^(p-1)). For rho, the smallest factor for which the
+    inequality holds: the rate of |rho| over alpha^p (1/D + Gamma G^(p-1)/D); the rate is
+    sign(rho) velocity, and |velocity| at rho = 0."""
     gamma_form, rho_form, growth = sp.symbols("gamma_form rho_form growth", real=True)
     grows = lemma_4_3.GROWTH_OF_RHO.subs(_VELOCITY)
     steps = (

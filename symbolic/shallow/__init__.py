@@ -2,5 +2,5 @@
 
 `reduction` derives the gradients of the full matrices, `gram` the closed Gram form and conserved
 quantities (with polynomials in matrices from `words`), `scalars` the number of scalars in the
-symmetric case, `concentration` the theory in two equations.
+symmetric case, `concentration` the two-equation model.
 """

@@ -1,15 +1,15 @@
-"""The concentration of attention in two equations: a gap, a logit and a first integral.
+"""Two-equation model of the concentration of attention: a gap, a logit and a first integral.
 
 Without confusion tokens, with p (p_r below) the attention of an irrelevant query on relevant keys,
 h the gap of the output between relevant and other keys and l the logit,
 
     h' = c_h p,    l' = c_l p (1 - p) h,    p = 1 / (1 + (1/alpha - 1) e^(-l)),
 
-from h = l = 0 until the hinge stops the run at p h = 1. With rho = c_l / c_h, the trajectory
+from h = l = 0 until the hinge stops training at p h = 1. With rho = c_l / c_h, the trajectory
 depends on rho only: g(p) = log(p/(1-p)) + 1/(1-p) obeys g(p) - rho h^2 / 2 = g(alpha). The odds
 x = p/(1-p) solve x + log x = g(alpha) - 1 + rho h^2 / 2, whose solution is Wright's omega function,
 so p is known in closed form along h, and the time is an integral over h. While p is small, x is
-alpha e^(rho h^2/2), so the time tends to T_small as alpha falls. Without attention p stays alpha.
+alpha e^(rho h^2/2), so the time tends to T_small for small alpha. Without attention p = alpha.
 """
 
 import sympy as sp
@@ -28,7 +28,7 @@ G = sp.log(p / (1 - p)) + 1 / (1 - p)
 RHO = 2 * p**2 * (G - G.subs(p, alpha))
 #: x + log x for the odds x, as a function of h.
 OMEGA_OF = G.subs(p, alpha) - 1 + rho * h**2 / 2
-#: dt / dh in terms of the odds, and the time without attention.
+#: dt / dh in terms of the odds; the final time without attention, and for small alpha.
 CLOCK = (1 + 1 / odds) / c_h
 T_WITHOUT = 1 / (c_h * alpha**2)
 T_SMALL = sp.sqrt(sp.pi / (2 * rho)) / (c_h * alpha)

@@ -23,7 +23,7 @@ def _reduction(name: str) -> Derivation:
     parts = reduction.FULL | reduction.PARTS
     equations = [
         _shown("attention", P[u, v], reduction.attention(u, v), "to all keys of pattern u"),
-        _shown("h", h[u, v], reduction.pull(u, v), "hbar_v = sum over u of P_uv h_uv"),
+        _shown("h", h[u, v], reduction.output_derivative(u, v), "hbar_v = sum over u of P_uv h_uv"),
         Equation(
             "G",
             reduction.G[u, v],
@@ -95,7 +95,7 @@ def _concentration(name: str) -> Derivation:
         ),
         Equation("dt_dh", sp.Symbol("dt_dh"), concentration.CLOCK, "odds = p/(1-p)"),
         Equation(
-            "T_small", sp.Symbol("T_small"), concentration.T_SMALL, "with attention, as alpha falls"
+            "T_small", sp.Symbol("T_small"), concentration.T_SMALL, "with attention, small alpha"
         ),
         Equation("T_without", sp.Symbol("T_without"), concentration.T_WITHOUT, "without attention"),
     ]

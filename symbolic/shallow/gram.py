@@ -29,7 +29,8 @@ eta = sp.Symbol("eta", positive=True)
 K, Q, G = map(letter, ("K", "Q", "G"))
 Omega, X = letter("Omega", symmetric=True), letter("X")
 Gamma, J = letter("Gamma", symmetric=True), letter("J", symmetric=True)
-_FLIP = {(J, Omega): -Omega * J}
+#: J Omega = -Omega J.
+ANTICOMMUTE = {(J, Omega): -Omega * J}
 POWERS = (1, 2, 3, 4)
 
 
@@ -92,7 +93,7 @@ def conserved_identities(
         ),
     }
     for k in POWERS:
-        table[f"tr X^{k} stays in the flow"] = trace(X ** (k - 1) * lax)
+        table[f"tr X^{k} is conserved by the flow"] = trace(X ** (k - 1) * lax)
         table[f"tr X^{k} after a step"] = trace(after**k) - trace(under**k)
     return {name: sp.expand(x) for name, x in table.items()}
 
@@ -119,7 +120,7 @@ def prove_form() -> Proof:
 def prove_conserved() -> Proof:
     """Prove the conserved quantities for all sizes."""
     builder = ProofBuilder("Conserved quantities, for every M, m and all widths")
-    builder.equal("X = J Gamma after a step", vanishes(step_of_X(), _FLIP), True)
+    builder.equal("X = J Gamma after a step", vanishes(step_of_X(), ANTICOMMUTE), True)
     for name, number in conserved_identities().items():
         builder.equal(name, number, 0)
     return builder.build()

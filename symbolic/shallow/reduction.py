@@ -30,7 +30,7 @@ def attention(i: sp.Expr, j: sp.Expr) -> sp.Expr:
     return f[i] * sp.exp(A[i, j]) / sp.Sum(f[_k] * sp.exp(A[_k, j]), (_k, 1, M))
 
 
-def pull(i: sp.Expr, j: sp.Expr) -> sp.Expr:
+def output_derivative(i: sp.Expr, j: sp.Expr) -> sp.Expr:
     """Return h_ij, the derivative of a query's output in P_{i|j}."""
     return sp.Sum(a[_r] * gate[_r, j] * H[_r, i], (_r, 1, m))
 
@@ -43,8 +43,8 @@ LOGIT_GRADIENT_SHORT = s[v] * P[u, v] * (h[u, v] - hbar[v])
 LOGIT_GRADIENT = LOGIT_GRADIENT_SHORT.xreplace(
     {
         P[u, v]: attention(u, v),
-        h[u, v]: pull(u, v),
-        hbar[v]: sp.Sum(attention(_i, v) * pull(_i, v), (_i, 1, M)),
+        h[u, v]: output_derivative(u, v),
+        hbar[v]: sp.Sum(attention(_i, v) * output_derivative(_i, v), (_i, 1, M)),
     }
 )
 VALUE_GRADIENT = a[t] * sp.Sum(s[_j] * gate[t, _j] * attention(u, _j), (_j, 1, M))
@@ -57,6 +57,7 @@ PRODUCT_A = sp.Sum(_KU * _QU, (_b, 1, b))
 
 
 def _over(index: sp.Symbol, body: sp.Expr) -> sp.Expr:
+    """Return the sum over all patterns."""
     return sp.Sum(body, (index, 1, M))
 
 
@@ -93,12 +94,11 @@ def chain_identities(steps: dict[str, sp.Expr] | None = None) -> dict[str, sp.Ex
     }
 
 
-# The same steps in matrices of any size; U^T U = 1.
-
+# The same steps as polynomials in matrices of any size, with U^T U = 1.
 eta, eta_KQ = sp.symbols("eta eta_KQ", positive=True)
 _WO, _WV, _WK, _WQ, _U, _D, _G = map(words.letter, ("W_O", "W_V", "W_K", "W_Q", "U", "D", "G"))
 _T = words.transpose
-_ORTHONORMAL = {(_T(_U), _U): sp.S.One}
+ORTHONORMAL = {(_T(_U), _U): sp.S.One}
 V, K, Q = _WV * _U, _WK * _U, _WQ * _U
 
 #: Full matrices after a step.
@@ -123,7 +123,7 @@ def part_identities(parts: dict[str, sp.Expr] | None = None) -> dict[str, sp.Exp
     for name, before in (("V", _WV), ("K", _WK), ("Q", _WQ)):
         after, outside = FULL[f"W_{name}"], 1 - _U * _T(_U)
         table[f"{name} = W_{name} U after the step"] = after * _U - parts[name]
-        table[f"W_{name} off the patterns stays"] = (after - before) * outside
+        table[f"W_{name} outside the span of U is constant"] = (after - before) * outside
     return table
 
 
@@ -133,5 +133,5 @@ def prove() -> Proof:
     for name, expression in (gradient_identities() | chain_identities()).items():
         builder.equal(name, vanishes(expression), True)
     for name, expression in part_identities().items():
-        builder.equal(name, words.vanishes(expression, _ORTHONORMAL), True)
+        builder.equal(name, words.vanishes(expression, ORTHONORMAL), True)
     return builder.build()

@@ -8,7 +8,7 @@ is the mean number of entries that a symmetry fixes. A random permutation of n e
 points and C_2 exchanged pairs, E[X] = E[X (X - 1)] = 1 and E[C_2] = 1/2 for n >= 2.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
 
 import sympy as sp
@@ -19,7 +19,7 @@ SIZES = (4, 5, 6)
 n = sp.Symbol("n", integer=True, positive=True)
 X, C_2 = sp.symbols("X C_2", nonnegative=True)
 Entry = tuple[int, ...]
-Symmetry = Callable[[Entry], Hashable]
+Symmetry = Callable[[Entry], Entry]
 
 #: Numbers of fixed entries, without and with the exchange of patterns 1 and 2.
 FIXED: dict[str, tuple[sp.Expr, sp.Expr]] = {
@@ -74,29 +74,36 @@ NUMBERS: dict[str, int] = {"W_O": 10, "V": 6, "A": 6, "S_K": 5, "S_Q": 5}
 def symmetries(M: int) -> Iterator[tuple[Symmetry, Symmetry]]:
     """Yield the action of each symmetry on pairs of patterns and on pairs (neuron, pattern)."""
     for order in permutations(range(2, M)):
-        for swap in (0, 1):
-            g = (1, 0, *order) if swap else (0, 1, *order)
-            yield (
-                lambda pair, g=g: (g[pair[0]], g[pair[1]]),  # type: ignore[misc]
-                lambda entry, g=g, swap=swap: (entry[0] ^ swap, g[entry[1]], g[entry[2]]),  # type: ignore[misc]
-            )
+        yield _actions((0, 1, *order), exchange=0)
+        yield _actions((1, 0, *order), exchange=1)
+
+
+def _actions(g: Entry, exchange: int) -> tuple[Symmetry, Symmetry]:
+    """Return the actions of a permutation; the exchange changes the sign of each neuron."""
+
+    def on_pair(pair: Entry) -> Entry:
+        return g[pair[0]], g[pair[1]]
+
+    def on_neuron(entry: Entry) -> Entry:
+        return entry[0] ^ exchange, g[entry[1]], g[entry[2]]
+
+    return on_pair, on_neuron
 
 
 def orbits(M: int) -> dict[str, int]:
     """Count the orbits of all entries by enumeration of the symmetries."""
-    moves = list(symmetries(M))
-    pairs = [move for move, _ in moves]
-    both = [*pairs, *(lambda x, move=move: move(x)[::-1] for move in pairs)]
-    patterns = list(product(range(M), repeat=2))
+    on_pairs, on_neurons = zip(*symmetries(M))
+    pairs = list(product(range(M), repeat=2))
     neurons = list(product((0, 1), range(M), range(M)))
-    general, gram = _orbits(patterns, pairs), _orbits(patterns, both)
-    rows = _orbits(neurons, [move for _, move in moves])
+    orbits_of_pairs = _orbits(pairs, on_pairs)
+    general, rows = len(orbits_of_pairs), len(_orbits(neurons, on_neurons))
+    gram = len({orbit | {pair[::-1] for pair in orbit} for orbit in orbits_of_pairs})
     return {"W_O": rows, "V": general, "A": general, "S_K": gram, "S_Q": gram}
 
 
-def _orbits(entries: Sequence[Entry], moves: list[Symmetry]) -> int:
-    """Return the number of orbits of entries."""
-    return len({frozenset(move(entry) for move in moves) for entry in entries})
+def _orbits(entries: Sequence[Entry], symmetries: Sequence[Symmetry]) -> set[frozenset[Entry]]:
+    """Return the orbits of entries under a group."""
+    return {frozenset(symmetry(entry) for symmetry in symmetries) for entry in entries}
 
 
 def prove() -> Proof:

@@ -34,12 +34,13 @@ def terms(expression: sp.Expr, rules: Rules | None = None) -> dict[Word, sp.Expr
             numbers, factors = term.args_cnc()
             word: Word = tuple(x for factor in factors for x in _letters(factor))
             pairs = pairwise(word)
-            at = next((k for k, pair in enumerate(pairs) if pair in (rules or {})), None)
-            if at is None:
+            index = next((k for k, pair in enumerate(pairs) if pair in (rules or {})), None)
+            if index is None:
                 total[word] = sp.expand(total.get(word, sp.S.Zero) + sp.Mul(*numbers))
             else:
-                middle = (rules or {})[word[at], word[at + 1]]
-                pending.append(sp.Mul(*numbers, *word[:at]) * middle * sp.Mul(*word[at + 2 :]))
+                replacement = (rules or {})[word[index], word[index + 1]]
+                left, right = sp.Mul(*numbers, *word[:index]), sp.Mul(*word[index + 2 :])
+                pending.append(left * replacement * right)
     return {word: number for word, number in total.items() if number != 0}
 
 

@@ -4,12 +4,15 @@ A theory file defines index sets with symbolic sizes, random data, trained param
 and collects them in a `Theory` named ``THEORY``. `load_theory` reads the file.
 
 - sizes and constants: `Size`, `constants`
-- index sets: `Exchangeable` (optionally inside another set), `Signed`, `Union`
-- data: `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, collected in `Data`
+- index sets: `Exchangeable` (optionally inside another set), `Signed`, `Union`; `Ordered`
+  positions, with constant arrays on them (`relation`)
+- data: `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, collected in `Data`; on ordered
+  positions `Words` with a law `iid`, `polya`, `chain` or `tree`, or `Chain`
 - parameters: `Tensor`, with ``start`` (which may be `normal`) and ``fix``
 - expressions: ``A["i", "j"]``; ``+ - * / **``; ``.exp() .log() .tanh() .sigmoid() .softplus()
   .softplus_of_minus() .abs() .relu()``; ``.sum("j")``, ``.softmax(over="j")``,
-  ``.logsumexp(over="j")``, ``.cross_entropy(target, over="j")``; `Same`, `Inside`, `ByPart`
+  ``.logsumexp(over="j")``, ``.cross_entropy(target, over="j")``; on ordered positions
+  ``.softmax(over="j", where=mask)`` and ``A.at(0, "j")``; `Same`, `Inside`, `ByPart`
 
 Examples
 --------
@@ -33,14 +36,17 @@ from symbolic.theory.expression import Inside, Node, Same
 from symbolic.theory.formulas import Claim
 from symbolic.theory.load import load_theory
 from symbolic.theory.numbers import Constant, Size, constants, normal
+from symbolic.theory.positions import relation
 from symbolic.theory.reduced import OrderParameter, Reduced
-from symbolic.theory.sets import Exchangeable, Signed, Union
+from symbolic.theory.sets import Exchangeable, Ordered, Signed, Union
 from symbolic.theory.sources import ByPart, Choice, Colouring, Data, Gaussian, Sequence, Subset
 from symbolic.theory.tensors import Tensor
 from symbolic.theory.theory import Theory
+from symbolic.theory.words import Chain, Words, chain, iid, polya, tree
 
 __all__ = [
     "ByPart",
+    "Chain",
     "Choice",
     "Claim",
     "Colouring",
@@ -51,6 +57,7 @@ __all__ = [
     "Inside",
     "Node",
     "OrderParameter",
+    "Ordered",
     "Reduced",
     "Same",
     "Sequence",
@@ -61,7 +68,13 @@ __all__ = [
     "Theory",
     "TheoryError",
     "Union",
+    "Words",
+    "chain",
     "constants",
+    "iid",
     "load_theory",
     "normal",
+    "polya",
+    "relation",
+    "tree",
 ]

@@ -39,9 +39,9 @@ class Node:
     Attributes
     ----------
     op
-        Operation: ``constant``, ``entry``, ``same``, ``inside``, ``part``, ``add``, ``multiply``,
-        ``power``, a function of `FUNCTIONS`, ``sum``, ``softmax`` or ``logsumexp``; in derivatives
-        also ``orbit``, ``softmax_tangent``, ``sign`` and ``step``.
+        Operation: ``constant``, ``entry``, ``relation``, ``same``, ``inside``, ``part``, ``add``,
+        ``multiply``, ``power``, a function of `FUNCTIONS`, ``sum``, ``softmax`` or ``logsumexp``;
+        in derivatives also ``orbit``, ``softmax_tangent``, ``sign`` and ``step``.
     arguments
         The operands.
     detail
@@ -161,13 +161,32 @@ class Node:
         axes = {name: index_set for name, index_set in self.axes.items() if name != over}
         return Node("sum", (self,), over, axes=axes, odd=self.odd)
 
-    def softmax(self, over: str | tuple[str, ...]) -> Node:
+    def softmax(
+        self, over: str | tuple[str, ...], where: Any = None, *, empty: str = "error"
+    ) -> Node:
         """Return the softmax along one or several indices, which remain free indices.
 
         Weights along several indices sum to 1 over all of them together. They are the product of
         the weights along the last index and those of its `logsumexp` along the others.
+
+        Parameters
+        ----------
+        over
+            An index, or a tuple of them.
+        where
+            Mask, an expression of relations (`symbolic.theory.relation`) with values 0 and 1: the
+            softmax is over the elements at which it is 1, and the others have weight 0.
+        empty
+            ``"zero"`` gives weight 0 to all elements where the mask is 0 everywhere; ``"error"``
+            rejects such a mask.
         """
         *others, last = self._require_indices(over, "softmax")
+        if where is not None:
+            require(not others, "softmax with where= is not allowed over several indices")
+            from symbolic.theory.positions import mask
+
+            visible = mask(where, last, empty)
+            return Node("softmax", (self, visible), last, axes=_merged((self, visible)))
         weights = Node("softmax", (self,), last, axes=self.axes)
         if not others:
             return weights
@@ -366,6 +385,20 @@ class Array:
             if index_set.signed:
                 odd ^= {index}
         return Node(self.op, (), self, names, axes, odd)
+
+    def at(self, element: int, *indices: str) -> Node:
+        """Return the entries at one element of the first axis, an ordered set.
+
+        Parameters
+        ----------
+        element
+            Number of the element.
+        indices
+            Indices of the other axes.
+        """
+        from symbolic.theory.positions import at
+
+        return at(self, element, indices)
 
     # Arrays without axes need no index: v * x.
     def __add__(self, other: Any) -> Node:

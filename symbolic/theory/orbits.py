@@ -1,17 +1,19 @@
 """Orbits of index tuples under permutations of the index sets, with multiplicities for all sizes.
 
 Two tuples are in the same orbit if and only if the same indices agree and the same indices lie in
-the same outer element. Orbits are enumerated index by index: with k elements of a set of n in use,
-n - k choices remain for a new element, so that multiplicities are polynomials in the sizes.
+the same outer element; indices of ordered sets must be equal. Orbits are enumerated index by index:
+with k elements of a set of n in use, n - k choices remain for a new element, so that multiplicities
+are polynomials in the sizes.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import sympy as sp
 
 from symbolic.theory.errors import require
-from symbolic.theory.sets import Exchangeable, IndexSet, Signed
+from symbolic.theory.sets import Exchangeable, IndexSet, Ordered, Signed
 
 #: An element: its exchangeable set, the label of its outer element, and its label inside it.
 Position = tuple[Exchangeable, int, int]
@@ -19,8 +21,8 @@ Position = tuple[Exchangeable, int, int]
 Key = tuple[Position, ...]
 #: Inner label of an index of an outer set.
 NONE = -1
-#: Limit of the number of orbits of one tensor.
-MOST_ORBITS = 500
+#: Limit of the number of orbits of one tensor, and of one over ordered sets.
+MOST_ORBITS, MOST_ORDERED_ORBITS = 500, 5000
 DIAGONAL, EQUAL = "diagonal", "equal"
 
 
@@ -62,9 +64,10 @@ def orbits(axes: tuple[IndexSet, ...]) -> tuple[Orbit, ...]:
     Raises
     ------
     TheoryError
-        If there are more than `MOST_ORBITS` orbits, including those that vanish.
+        If there are more orbits than the limit, including those that vanish.
     """
     counts: list[tuple[Key, sp.Expr]] = [((), sp.Integer(1))]
+    most = MOST_ORDERED_ORBITS if any(isinstance(x, Ordered) for x in axes) else MOST_ORBITS
     for index_set in axes:
         counts = [
             ((*key, position), count * ways)
@@ -73,8 +76,8 @@ def orbits(axes: tuple[IndexSet, ...]) -> tuple[Orbit, ...]:
             if ways != 0
         ]
         require(
-            len(counts) <= MOST_ORBITS,
-            f"a tensor over {', '.join(map(str, axes))} has more than {MOST_ORBITS} orbits of "
+            len(counts) <= most,
+            f"a tensor over {', '.join(map(str, axes))} has more than {most} orbits of "
             "entries, too many to derive: state fewer indices, or fewer sets",
         )
     return tuple(
@@ -82,6 +85,7 @@ def orbits(axes: tuple[IndexSet, ...]) -> tuple[Orbit, ...]:
     )
 
 
+@cache
 def _factored(count: sp.Expr) -> sp.Expr:
     """Return the factored expression without a minus sign in front: D (D - C), not -D (C - D)."""
     product = sp.factor(count)
@@ -95,9 +99,13 @@ def _factored(count: sp.Expr) -> sp.Expr:
 def _extensions(key: Key, index_set: IndexSet) -> Iterator[tuple[Position, sp.Expr]]:
     """Yield each position of one more index, and the number of elements that it stands for."""
     for part in index_set.parts:
+        if isinstance(part, Ordered):
+            yield from (((part, i, NONE), sp.Integer(1)) for i in range(int(part.size)))
+            continue
         root = outermost(part)
         used = sorted({outer for other, outer, _ in key if outermost(other) is root})
-        new = max((outer for _, outer, _ in key), default=-1) + 1
+        groups = (outer for other, outer, _ in key if not isinstance(other, Ordered))
+        new = max(groups, default=-1) + 1
         for outer in used:
             if part is root:
                 yield (part, outer, NONE), sp.Integer(1)
@@ -116,8 +124,11 @@ def canonical(positions: Key) -> Key:
     outer_labels: dict[tuple[Exchangeable, int], int] = {}
     labels: dict[tuple[Exchangeable, int, int], int] = {}
     numbers: dict[tuple[Exchangeable, int], int] = {}
-    key = []
+    key: list[Position] = []
     for part, outer, label in positions:
+        if isinstance(part, Ordered):
+            key.append((part, outer, label))
+            continue
         group = outer_labels.setdefault((outermost(part), outer), len(outer_labels))
         if label != NONE:
             if (part, group, label) not in labels:
@@ -141,9 +152,15 @@ def name_of(key: Key, axes: tuple[IndexSet, ...]) -> str:
     - ``same set``, ``other set``: two indices in the same or in different outer elements
     - ``own area``: an index and the outer element that it lies in
     - ``1=3``, ``1-2 same set``: relations of more than two indices
+    - ``2,0``: the elements of ordered sets
 
-    Parts of a union come first.
+    Elements of ordered sets and parts of a union come first.
     """
+    if any(isinstance(part, Ordered) for part, *_ in key):
+        elements = ",".join(str(i) for part, i, _ in key if isinstance(part, Ordered))
+        rest = [(x, y) for x, y in zip(key, axes) if not isinstance(y, Ordered)]
+        other = name_of(tuple(x for x, _ in rest), tuple(y for _, y in rest))
+        return ", ".join(filter(None, (elements, other)))
     parts = " to ".join(
         part.name for (part, *_), index_set in zip(key, axes) if len(index_set.parts) > 1
     )

@@ -1,6 +1,7 @@
-"""Index sets, whose elements can be permuted without changing the theory.
+"""Index sets, whose elements can be permuted without changing the theory, and ordered sets.
 
-The symmetry group of an *exchangeable* set of n elements is the symmetric group S_n. A set *inside*
+The elements of an *ordered* set differ: its symmetry group is trivial. The symmetry group of an
+*exchangeable* set of n elements is the symmetric group S_n. A set *inside*
 another has n elements in each element of the outer set; the symmetry group of both is a wreath
 product. The coordinates of a *signed* set can also change sign (hyperoctahedral group). A *union*
 is a disjoint union of such sets.
@@ -16,6 +17,9 @@ import sympy as sp
 
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.numbers import LONGEST_NAME, exact
+
+#: Largest number of elements of an ordered set.
+MOST_POSITIONS = 1000
 
 
 def check_set_name(name: Any) -> None:
@@ -99,7 +103,9 @@ class Exchangeable(IndexSet):
             )
         if inside is not None:
             require(
-                isinstance(inside, Exchangeable) and not inside.signed,
+                isinstance(inside, Exchangeable)
+                and not inside.signed
+                and not isinstance(inside, Ordered),
                 f"inside = {inside!r} is not allowed: it must be an exchangeable set",
             )
             require(
@@ -146,6 +152,42 @@ class Signed(Exchangeable):
         super().__init__(name, size)
 
 
+class Ordered(Exchangeable):
+    """Positions of a sequence: elements 0, 1, ..., none of which can be exchanged for another.
+
+    The symmetry group is trivial, so that every entry of a tensor over positions is an order
+    parameter of its own, and relations of positions (`symbolic.theory.relation`) are allowed.
+
+    Parameters
+    ----------
+    name
+        What one element is called, such as ``"position"``.
+    size
+        Number of elements, an integer.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Ordered
+    >>> from symbolic.theory.orbits import orbits
+    >>> [orbit.name for orbit in orbits((Ordered("position", 3),))]
+    ['0', '1', '2']
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        super().__init__(name, size)
+        require(
+            bool(self.size.is_Integer) and 1 <= self.size <= MOST_POSITIONS,
+            f"size = {self.size} is not allowed: the number of elements of {name} must be a "
+            f"whole number from 1 to {MOST_POSITIONS}, because every position is an order "
+            "parameter of its own",
+        )
+
+
 class Union(IndexSet):
     """Disjoint union of exchangeable sets, such as coordinates of two variances.
 
@@ -175,6 +217,7 @@ class Union(IndexSet):
             len(parts) >= 2
             and len(set(parts)) == len(parts)
             and all(isinstance(part, Exchangeable) for part in parts)
+            and not any(isinstance(part, Ordered) for part in parts)
             and len({part.signed for part in parts}) == 1,
             f"Union {name!r} is not allowed: it must have two or more different exchangeable sets, "
             "all of them signed or none",

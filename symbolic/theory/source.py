@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
+from symbolic.theory import loops
 from symbolic.theory.errors import TheoryError
 from symbolic.theory.lifted import HIGHEST, SAME, TOP, Step
 from symbolic.theory.orbit_data import OuterSet
@@ -49,13 +50,14 @@ from dynamics.theory.rows import total as _total
 def mean({arguments}):
     """Write the gradient per entry ({orders}) to ``_out`` and return the risk."""
 '''
+_MULTIPLICITY = "    clear as _clear,\n    multiplicity as _multiplicity,\n    modulus as"
 _ROWS = '''
 def rows({arguments}):
     """Return the columns of each table of rows, with one entry per family."""
 '''
 
 
-class _Printer(PythonCodePrinter):
+class Printer(PythonCodePrinter):
     """Print scalar code, with small powers as products."""
 
     def __init__(self, begins: Mapping[str, str]) -> None:
@@ -128,6 +130,8 @@ def source(theory: Theory) -> str:
     TheoryError
         If the code needs too many nested loops, or the derivation too many steps.
     """
+    if theory.is_ordered:
+        return loops.source(theory, _HEADER.replace("    modulus as", _MULTIPLICITY))
     reduced = theory.reduced
     outer_sets = [outer_set for outer_set in theory.outer_sets if outer_set.has_data]
     data = [
@@ -173,7 +177,7 @@ def _rows_function(
     tables: Sequence[Table], outer_sets: Sequence[OuterSet], data: Sequence[str]
 ) -> str:
     """Return the source of the function ``rows``."""
-    printer, text = _Printer({}), _ROWS.format(arguments=", ".join(data))
+    printer, text = Printer({}), _ROWS.format(arguments=", ".join(data))
     names = []
     for table in tables:
         columns = []
@@ -219,7 +223,7 @@ class _Writer:
     ) -> None:
         self._theory, self._spelled, self._steps = theory, spelled, steps
         self._home = {outer_set.families: outer_set.name for outer_set in outer_sets}
-        self._printer = _Printer(
+        self._printer = Printer(
             {
                 array: f"_begin_{outer_set.name}"
                 for outer_set in outer_sets

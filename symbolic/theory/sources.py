@@ -389,8 +389,8 @@ class Data(tuple[Source, ...]):
     Parameters
     ----------
     *sources
-        Each a `Choice`, `Subset`, `Colouring`, `Sequence` or `Gaussian`. A colouring may depend on
-        a choice (``given``) that is itself a source.
+        Each a `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, `Words` or `Chain`. A
+        colouring may depend on a choice (``given``) that is itself a source.
 
     Raises
     ------
@@ -404,7 +404,7 @@ class Data(tuple[Source, ...]):
             require(
                 isinstance(source, Source),
                 f"data = {source!r} is not allowed: it must be a Choice, Subset, Colouring, "
-                "Sequence or Gaussian",
+                "Sequence, Gaussian, Words or Chain",
             )
             for choice in getattr(source, "given", {}):
                 require(

@@ -19,7 +19,7 @@ from symbolic.theory.orbit_data import OuterSet, outer_sets
 from symbolic.theory.orbits import Orbit, orbits
 from symbolic.theory.patterns import Pattern
 from symbolic.theory.reduced import OrderParameter, Reduced
-from symbolic.theory.sets import Exchangeable, IndexSet, Signed
+from symbolic.theory.sets import Exchangeable, IndexSet, Ordered, Signed
 from symbolic.theory.sources import Data, Gaussian, Source
 from symbolic.theory.sources import Sequence as Tokens
 from symbolic.theory.tangent import Tangent
@@ -27,6 +27,7 @@ from symbolic.theory.tensors import Tensor
 from symbolic.theory.values import checked
 from symbolic.theory.weights import centred
 from symbolic.theory.wick import Mean
+from symbolic.theory.words import Joint
 
 #: Answer to an orbit named for a tensor whose orbit has no name.
 _UNNAMED = "all entries of {0} are one orbit without a name; give one number, as in start=0.1"
@@ -155,6 +156,7 @@ class Theory:
         require(len(self.parameters) > 0, "parameters = () is not allowed: at least one is trained")
         self._require_bare_tokens()
         self.loss = self._traced(loss)
+        self._require_plain_if_ordered()
         duplicates = _duplicates(part.name for part in self.sets)
         require(not duplicates, f"{duplicates} names two index sets: each must have its own name")
         self.orders = tuple(self._orders(dict(names or {})))
@@ -172,6 +174,31 @@ class Theory:
                     f"{sequence.over}, whose elements may carry parameters",
                     array.location,
                 )
+
+    def _require_plain_if_ordered(self) -> None:
+        """Raise `TheoryError` if ordered positions occur with data or sets not supported there."""
+        if not self.is_ordered:
+            return
+        for source in self.data:
+            require(
+                isinstance(source, Joint),
+                f"{source.name} is not allowed in a theory on ordered positions: its data must be "
+                "one Words or Chain",
+                self.location,
+            )
+        require(
+            len(self.data) <= 1,
+            f"data = {', '.join(x.name for x in self.data)} is not allowed in a theory on ordered "
+            "positions: there must be at most one sequence",
+            self.location,
+        )
+        for part in self.sets:
+            require(
+                part.inside is None and not part.signed,
+                f"{part} is not allowed in a theory on ordered positions: it must be an "
+                "exchangeable set that lies in no other",
+                part.location,
+            )
 
     def _traced(self, loss: Callable[..., Node]) -> Node:
         """Return the expression that the function ``loss`` builds."""
@@ -227,6 +254,11 @@ class Theory:
         """Mapping from order parameters to their multiplicities, expressions in the sizes."""
         return {order.name: order.count for order in self.orders}
 
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether an index set is ordered."""
+        return any(isinstance(part, Ordered) for part in self.sets)
+
     @property
     def is_random(self) -> bool:
         """Whether an order parameter has a random start."""
@@ -247,7 +279,7 @@ class Theory:
             sets.update(dict.fromkeys(x.axes.values()))
         parts = [part for index_set in sets for part in index_set.parts]
         parts += [part.inside for part in parts if part.inside is not None]
-        return outer_sets(parts, [x for x in self.data if not isinstance(x, Gaussian)])
+        return outer_sets(parts, [x for x in self.data if not isinstance(x, (Gaussian, Joint))])
 
     @cached_property
     def formulas(self) -> Formulas:
@@ -271,8 +303,15 @@ class Theory:
         Raises
         ------
         TheoryError
-            If the derivation is too expensive, or divides by 0 for all sizes.
+            If the derivation is too expensive, or divides by 0 for all sizes; for a theory on
+            ordered positions, whose code is emitted directly (`symbolic.theory.loops`).
         """
+        require(
+            not self.is_ordered,
+            "formulas of a theory on ordered positions are not available: its loss and gradient "
+            "are sums over positions in code; use export='python'",
+            self.location,
+        )
         require_affordable(self)
         lift = Lift(self.outer_sets, self.entries)
         gradient = {}
@@ -286,6 +325,11 @@ class Theory:
         singular = any(value.has(sp.nan, sp.zoo, sp.oo, -sp.oo) for value in values)
         require(not singular, "the loss or its gradient divides by 0 for all sizes", self.location)
         return reduced
+
+    @property
+    def number_of_steps(self) -> int:
+        """Number of named values of the derivation; on ordered positions, of expressions."""
+        return len(self.mean.loss.all if self.is_ordered else self.reduced.steps)
 
     def export(self, form: str = "text") -> str:
         """Return the derived risk and its gradient, for all sizes.
@@ -351,6 +395,7 @@ class Theory:
             yield from getattr(source, "law", ())
             yield getattr(source, "size", sp.Integer(0))
             yield from getattr(source, "variances", ())
+            yield from getattr(source, "numbers", ())
             yield from getattr(source, "probabilities", {}).values()
         for outer_set in self.outer_sets:
             yield outer_set.size

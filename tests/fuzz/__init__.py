@@ -1,5 +1,6 @@
-"""Hostile input at random: a finite answer or one sentence, an exit code as documented, in time.
+"""Fuzz tests: random input gives a finite result or one sentence, within a time limit.
 
-``pytest tests/fuzz`` runs a few dozen cases of each kind with a fixed seed; for more,
-``pytest tests/fuzz --fuzz-cases 10000 --fuzz-seed 7`` (or ``--fuzz-seed random``; it is printed).
+``pytest tests/fuzz`` runs a few dozen cases of each test with a fixed seed. Use
+``pytest tests/fuzz --fuzz-cases 10000 --fuzz-seed 7`` for more; ``--fuzz-seed random`` prints the
+seed.
 """

@@ -7,17 +7,17 @@ from dynamics import Population, Problem, State
 from dynamics.precompile import jobs
 from simulations.cli import main
 
-#: Processor seconds after which a case counts as hanging.
+#: Time limit of a case, in seconds of processor time.
 LIMIT = 10.0
 
 
 class TooSlow(BaseException):
-    """A case that takes longer than the limit."""
+    """A case exceeded the time limit."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled():
-    """Compile and import before the clock runs: what happens once is no part of a case."""
+    """Compile and import before any case, because the time limit does not include either."""
     for method in ("enumeration", "fourier", "masked"):
         jobs()[method]()
     Population(Problem(D=8, C=2, q=0.3), "sampling", samples=100).evaluate(State(0.1, 0.0, 0.0))
@@ -28,28 +28,31 @@ def compiled():
 
 @pytest.fixture
 def cases(request):
-    """Yield numbered random generators, one a case; on a failure its seed is shown."""
-    wanted, seed = request.config.getoption("--fuzz-cases"), request.config.getoption("--fuzz-seed")
+    """Return a function that yields a random generator for each case and prints its seed."""
+    number_of_cases, seed = (
+        request.config.getoption("--fuzz-cases"),
+        request.config.getoption("--fuzz-seed"),
+    )
     seed = random.SystemRandom().randrange(2**32) if seed == "random" else int(seed)
 
-    def each():
-        for number in range(wanted):
-            print(f"case {number}, --fuzz-seed {seed}")  # shown where the test fails
+    def generators():
+        for number in range(number_of_cases):
+            print(f"case {number}, --fuzz-seed {seed}")  # shown if the test fails
             yield random.Random(f"{request.node.name} {seed} {number}")
 
-    return each
+    return generators
 
 
 @pytest.fixture
 def in_time():
-    """Return a context that ends a case which takes too long."""
+    """Return a context manager that raises `TooSlow` at the time limit."""
 
     class Timer:
         def __enter__(self):
             def late(*_):
                 raise TooSlow(f"more than {LIMIT:g} s")
 
-            # processor time decides on a busy machine, and wall time where a case waits for nothing
+            # processor time is fair on a busy machine; wall time limits a case that only waits
             signal.signal(signal.SIGPROF, late)
             signal.setitimer(signal.ITIMER_PROF, LIMIT)
             signal.signal(signal.SIGALRM, late)

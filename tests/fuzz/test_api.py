@@ -1,4 +1,4 @@
-"""Arguments of the public names, valid and not: a finite answer or one sentence, in time."""
+"""Random arguments of the public functions: a finite result or one sentence, in time."""
 
 import math
 import warnings
@@ -20,30 +20,30 @@ from tests.fuzz.values import number, text
 
 FIELDS = ("D", "C", "q", "p", "nu", "beta", "temperature", "output_scale", "d", "sigma")
 SMALL = {"D": 8, "C": 2, "q": 0.3}
-#: What may be raised, each a sentence: bad input, an accuracy out of reach, an overflow.
-FORESEEN = (ParameterError, ToleranceError, OverflowError)
+#: Documented errors: bad input, unattainable accuracy, overflow.
+DOCUMENTED = (ParameterError, ToleranceError, OverflowError)
 
 
-def _hostile(rng):
+def _any_value(rng):
     return rng.choice((number, number, text))(rng)
 
 
 def _problem(rng):
-    """Draw a problem, valid more often than not."""
+    """Return a random problem, which is usually valid."""
     given = {"D": rng.choice((4, 6, 8, 12, 16, 64, 2048, 10**5)), "C": 2, "q": rng.random()}
     given["C"] = rng.choice([C for C in (2, 3, 4, 8) if given["D"] % C == 0 and given["D"] > C])
     for name in rng.sample(FIELDS[3:], rng.randint(0, 3)):
         given[name] = number(rng)
     if rng.random() < 0.2:
-        given[rng.choice(FIELDS)] = _hostile(rng)
+        given[rng.choice(FIELDS)] = _any_value(rng)
     return Problem(**given)
 
 
-def _sentence(failure):
-    said = str(failure)
-    assert said
-    assert "\n" not in said
-    assert len(said) < 1000
+def assert_one_sentence(error):
+    message = str(error)
+    assert message
+    assert "\n" not in message
+    assert len(message) < 1000
 
 
 @pytest.mark.slow
@@ -59,8 +59,8 @@ def test_population(cases, in_time):
                 method = rng.choice(("auto", "auto", "enumeration", "fourier", "sampling"))
                 tolerance = rng.choice((None, None, 1e-6, 1e-3, number(rng)))
                 value = Population(problem, method, tolerance, samples=1000).evaluate(state)
-            except FORESEEN as failure:
-                _sentence(failure)
+            except DOCUMENTED as error:
+                assert_one_sentence(error)
                 continue
         numbers = (value.loss, *value.gradient, value.test_error, value.ties, value.bound)
         assert all(map(math.isfinite, numbers))
@@ -75,25 +75,25 @@ def test_solvers(cases, in_time):
     for rng in cases():
         with in_time():
             try:
-                initial = rng.choice((None, [number(rng) for _ in range(3)], _hostile(rng)))
+                initial = rng.choice((None, [number(rng) for _ in range(3)], _any_value(rng)))
                 print(initial)
                 if rng.random() < 0.5:
-                    steps = rng.choice((5, 20, _hostile(rng)))
+                    steps = rng.choice((5, 20, _any_value(rng)))
                     if isinstance(steps, int | float) and 1e4 < steps <= 1e15:
-                        continue  # a long run is a run: it shows its progress and stops at Ctrl-C
+                        continue  # valid, but longer than the time limit
                     run = gradient_descent(
-                        population, learning_rate=_hostile(rng), steps=steps, initial=initial
+                        population, learning_rate=_any_value(rng), steps=steps, initial=initial
                     )
                 else:
                     run = gradient_flow(
                         population,
-                        horizon=_hostile(rng),
+                        horizon=_any_value(rng),
                         initial=initial,
                         rtol=rng.choice((1e-6, number(rng))),
                     )
                 final = run.final
-            except FORESEEN as failure:
-                _sentence(failure)
+            except DOCUMENTED as error:
+                assert_one_sentence(error)
                 continue
         assert run.status in Status
         assert all(map(math.isfinite, final))

@@ -1,4 +1,4 @@
-"""Flags of every command, valid and not."""
+"""Random flags of every command, valid or not."""
 
 import pytest
 
@@ -16,21 +16,19 @@ MASKED = (
 ).split()
 
 
-def answered(code, output, given):
-    """Check an exit code, and that a refusal is one sentence."""
-    assert code in (0, 1, 2), given
-    assert "Traceback" not in output.err, given
+def assert_documented(code, output, arguments):
+    """Check that the exit code is documented, and that an error is one sentence."""
+    assert code in (0, 1, 2), arguments
+    assert "Traceback" not in output.err, arguments
     if code == 2:
-        said = [line for line in output.err.splitlines() if not line.startswith("patchdyn: note:")]
-        assert said, given
-        assert len(said) == 1 or "^" in said[-1], (
-            given
-        )  # a caret under the character of a conjecture
-        assert len(said[0]) < 1000, given
+        lines = [line for line in output.err.splitlines() if not line.startswith("patchdyn: note:")]
+        assert lines, arguments
+        assert len(lines) == 1 or "^" in lines[-1], arguments  # errors in conjectures have a caret
+        assert len(lines[0]) < 1000, arguments
 
 
-def asks_for_hours(flags):
-    """Tell steps that a run makes, but not at once: that is what was asked for."""
+def takes_hours(flags):
+    """Return whether the number of steps is valid but larger than a test can run."""
     try:
         return 1e6 < float(flags.get("steps", 0)) <= 1e15
     except (ValueError, OverflowError):
@@ -50,12 +48,12 @@ def test_run(cases, in_time, capsys):
             flags.pop("horizon", None)
         if {"q", "qD"} <= set(flags):
             del flags["qD"]
-        if asks_for_hours(flags):
+        if takes_hours(flags):
             continue
         arguments = ["run", *(f"--{name}={value}" for name, value in flags.items())]
         with in_time():
             code = main(arguments)
-        answered(code, capsys.readouterr(), flags)
+        assert_documented(code, capsys.readouterr(), flags)
 
 
 @pytest.mark.slow
@@ -67,18 +65,11 @@ def test_run_of_the_masked_theory(cases, in_time, capsys):
             flags[name] = text(rng)
         if flags.get("solver") == "gd" or "steps" in flags:
             flags.pop("horizon", None)
-        if asks_for_hours(flags):
+        if takes_hours(flags):
             continue
         with in_time():
-            code = main(
-                [
-                    "run",
-                    "--system",
-                    "masked",
-                    *(f"--{name}={value}" for name, value in flags.items()),
-                ]
-            )
-        answered(code, capsys.readouterr(), flags)
+            code = main(["run", "--system", "masked", *(f"--{x}={y}" for x, y in flags.items())])
+        assert_documented(code, capsys.readouterr(), flags)
 
 
 def test_flags_of_other_commands(cases, in_time, capsys, tmp_path):
@@ -95,12 +86,12 @@ def test_flags_of_other_commands(cases, in_time, capsys, tmp_path):
         flag = rng.choice(known[command])
         value = text(rng)
         arguments = [command, f"{flag}={value}" if flag else value]
-        if command == "falsify":  # budgets that would be spent are no slips
+        if command == "falsify":  # an invalid conjecture, because a valid search takes its budget
             arguments = ["falsify", "gamma >= ", *arguments[1:]]
         if command in ("reproduce", "sweep"):
             arguments += ["--out", str(tmp_path / "file")]
             (tmp_path / "file").write_text("mine")
         with in_time():
             code = main(arguments)
-        answered(code, capsys.readouterr(), arguments)
-        assert code == 2 or arguments == ["derive", "--"], arguments  # "--": no more flags follow
+        assert_documented(code, capsys.readouterr(), arguments)
+        assert code == 2 or arguments == ["derive", "--"], arguments  # "--" ends the flags

@@ -1,4 +1,4 @@
-"""TOML files of sweeps: read, or refused with line and field."""
+"""Random TOML files of sweeps: a configuration, or an error with line and field."""
 
 import pytest
 
@@ -27,12 +27,12 @@ NAMES = (
 
 
 def _value(rng):
-    kind = rng.randrange(5)
-    if kind == 0:
+    form = rng.randrange(5)
+    if form == 0:
         return f'"{text(rng)}"'.replace("\\", "").replace("\t", "")
-    if kind == 1:
+    if form == 1:
         return "[" + ", ".join(text(rng) for _ in range(rng.randint(0, 4))) + "]"
-    if kind == 2:
+    if form == 2:
         ends = f"from = {text(rng)}, to = {text(rng)}, number = {text(rng)}"
         return "{ " + ends + rng.choice(("", ', scale = "log"', ", scale = 3")) + " }"
     return text(rng)
@@ -51,15 +51,15 @@ def test_any_file(cases, in_time):
                 ]
             content = "\n".join(lines)
             with in_time():
-                said = _refusal(content)
-            assert said is None or len(said.splitlines()) <= 2, content
+                message = _error_message(content)
+            assert message is None or len(message.splitlines()) <= 2, content
 
 
-def _refusal(content):
+def _error_message(content):
     try:
         assert parse(content).size >= 1
-    except ConfigError as refusal:
-        return str(refusal)
+    except ConfigError as error:
+        return str(error)
     return None
 
 
@@ -78,6 +78,6 @@ def _refusal(content):
         "[fixed]\nD = " + "7" * 400 + "\n[grid]\nnu = [1.0]",
     ],
 )
-def test_files_that_used_to_hang_or_fail(content, in_time):
+def test_files_that_once_exceeded_the_time_limit_or_failed(content, in_time):
     with in_time(), pytest.raises(ConfigError):
         parse(content)

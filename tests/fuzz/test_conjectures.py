@@ -1,4 +1,4 @@
-"""Texts given as conjectures: read, or refused with a caret; nothing in them is ever executed."""
+"""Random texts as conjectures: a tree, or an error with a caret; no text is executed."""
 
 import ast
 import builtins
@@ -24,28 +24,28 @@ def test_any_text(cases, in_time, monkeypatch):
     for name in ("eval", "exec", "compile", "__import__"):
         real = getattr(builtins, name)
 
-        def refuse(*arguments, _name=name, _real=real, **options):
-            reads = _name == "compile" and (arguments[3:] or (options["flags"],))[0]
-            if _name == "__import__" or reads == ast.PyCF_ONLY_AST:  # imports, syntax trees
+        def guarded(*arguments, _name=name, _real=real, **options):
+            flags = _name == "compile" and (arguments[3:] or (options["flags"],))[0]
+            if _name == "__import__" or flags == ast.PyCF_ONLY_AST:  # imports, syntax trees
                 return _real(*arguments, **options)
             raise AssertionError(f"{_name} was called")
 
-        monkeypatch.setattr(builtins, name, refuse)
+        monkeypatch.setattr(builtins, name, guarded)
     for rng in cases():
         for _ in range(25):
             text = " ".join(rng.choice(PIECES) for _ in range(rng.randint(1, 30)))
             if rng.random() < 0.2:
                 text = rng.choice(("(" * 70, "-" * 300, "not " * 90, "1+" * 500, "a" * 3000)) + text
             with in_time():
-                said = _refusal(text)
-            assert said is None or len(said.splitlines()) in (1, 3)
+                message = _error_message(text)
+            assert message is None or len(message.splitlines()) in (1, 3)
 
 
-def _refusal(text):
+def _error_message(text):
     try:
         parse(text, set(NAMES))
-    except ParameterError as refusal:
-        return str(refusal)
+    except ParameterError as error:
+        return str(error)
     return None
 
 

@@ -1,7 +1,7 @@
-"""Processes killed at random moments, again and again: nothing finished is lost or changed.
+"""Processes killed at random times: no finished result is lost or changed.
 
-``--fuzz-kills 50`` (default 2) is the number of kills; ``--fuzz-claims`` names the claims of the
-quick reproduction that is killed (default: two fast ones; ``all`` for the whole).
+``--fuzz-kills 50`` sets the number of kills (default 2). ``--fuzz-claims`` sets the claims of the
+quick reproduction (default: two fast ones; ``all`` for all claims).
 """
 
 import json
@@ -15,7 +15,6 @@ import time
 import pytest
 
 from simulations import maps
-from simulations.case import VOLATILE
 from simulations.cli import main
 
 CONFIG = """
@@ -30,24 +29,35 @@ horizon = 1e4
 rtol = 1e-6
 tolerance = 1e-7
 """
-#: Seconds that a process takes, about, before it has anything to lose.
+#: Approximate seconds that a process needs to start.
 START = 2.0
 _OWN_TIME = ("seconds", "date")
 
 
 def finish(*arguments):
-    """Run a command to its end, in this process; return the seconds that took."""
-    began = time.monotonic()
+    """Run a command in this process, and return the seconds that it took."""
+    start = time.monotonic()
     assert main([*map(str, arguments), "--workers", "1"]) == 0
-    return time.monotonic() - began
+    return time.monotonic() - start
 
 
 def kill_again_and_again(arguments, rng, kills, seconds, finished, check):
-    """Kill a command with all its children at random moments of its work, resuming it in between.
+    """Kill a command and its children at random times, and resume it after each kill.
 
-    Every other run is killed while it starts; the others within a quarter of ``seconds``, what the
-    whole takes, after something more is ``finished``. Where a run has nothing left to do, ``check``
-    looks at what it made and removes it, and it begins anew.
+    Parameters
+    ----------
+    arguments, rng
+        Arguments of the command, and random generator.
+    kills
+        Number of kills. Every second run is killed while it starts. Each other run is killed within
+        ``seconds / 4`` after a new result.
+    seconds
+        Duration of the whole command.
+    finished
+        Function that returns the number of finished results.
+    check
+        Function that checks the results of a complete run and removes them, so that the next run
+        starts from the beginning.
     """
     command = [sys.executable, "-m", "simulations.cli", *map(str, arguments)]
     killed = 0
@@ -75,15 +85,15 @@ def kill_again_and_again(arguments, rng, kills, seconds, finished, check):
 
 
 def comparable(entries):
-    """Return what two runs of the same claims share: all but the times that they took."""
+    """Return the entries of a report without run times and dates."""
     for entry in entries:
         for own in _OWN_TIME:
             del entry[own]
         for figure in entry["figures"]:
-            del figure["data sha256"]  # NetCDF keeps the time of its making
-        lasting = [number for number in entry["measured"] if number["unit"] != "s"]
-        if len(lasting) < len(entry["measured"]):  # what it finds and draws is times, too
-            entry["measured"] = lasting
+            del figure["data sha256"]  # NetCDF contains the time of its creation
+        reproducible = [number for number in entry["measured"] if number["unit"] != "s"]
+        if len(reproducible) < len(entry["measured"]):  # summary and figures show times, too
+            entry["measured"] = reproducible
             del entry["summary"], entry["figures"]
     return entries
 
@@ -94,9 +104,9 @@ def kills(request):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="sessions are killed as a whole")
+@pytest.mark.skipif(os.name != "posix", reason="it kills process groups")
 def test_sweep(cases, kills, tmp_path, compiled_before):
-    """What is killed compiles; what runs to its end here finds what was compiled."""
+    """Killed processes compile kernels; the complete run uses compiled ones."""
     (tmp_path / "c.toml").write_text(CONFIG)
     sweep = ("sweep", tmp_path / "c.toml", "--out")
     seconds = finish(*sweep, tmp_path / "whole")
@@ -105,7 +115,7 @@ def test_sweep(cases, kills, tmp_path, compiled_before):
         return len(list((tmp_path / "killed" / "blocks").glob("*.json")))
 
     def data(name):
-        return maps.read(tmp_path / name).data.drop_vars(VOLATILE).drop_attrs()
+        return maps.read(tmp_path / name).data.drop_vars("seconds").drop_attrs()
 
     def check():
         assert data("killed").identical(data("whole"))
@@ -118,7 +128,7 @@ def test_sweep(cases, kills, tmp_path, compiled_before):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="sessions are killed as a whole")
+@pytest.mark.skipif(os.name != "posix", reason="it kills process groups")
 def test_quick_reproduction(cases, kills, tmp_path, request):
     claims = request.config.getoption("--fuzz-claims")
     only = [] if claims == "all" else ["--only", *claims.split(",")]

@@ -1,4 +1,4 @@
-"""Randomly damaged files of results: the stored results are read, or one sentence is raised."""
+"""Randomly damaged result files: the stored results are read, or one sentence is raised."""
 
 import json
 import shutil

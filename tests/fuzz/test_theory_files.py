@@ -1,4 +1,4 @@
-"""Theory files with an edit that nobody foresaw: a result or one sentence, never a traceback."""
+"""Theory files with a random edit: a result or one sentence, never a traceback."""
 
 import random
 
@@ -7,25 +7,25 @@ import pytest
 from simulations.cli import main
 from tests.fuzz.theory_files import edit, texts
 
-#: Edits tried where no number is given: most are rejected when the file is loaded.
+#: Default number of edits; most are rejected when the file is loaded.
 CASES = 60
 
 
 def check(path, rng, capsys):
-    """Write an edited example and run both commands that read it."""
+    """Write an edited example and run two commands on it."""
     name, text = rng.choice(sorted(texts().items()))
-    changed, what = edit(text, rng)
-    path.write_text(changed, encoding="utf-8")
+    edited, description = edit(text, rng)
+    path.write_text(edited, encoding="utf-8")
     for arguments in (["theory", str(path)], ["run", "--theory", str(path), "--horizon", "1"]):
         try:
             code = main(arguments)
-        except Exception as failure:
-            raise AssertionError(f"{name}, {what}: {failure!r}") from failure
+        except Exception as exception:
+            raise AssertionError(f"{name}, {description}: {exception!r}") from exception
         error = capsys.readouterr().err
-        assert code in (0, 1, 2), f"{name}, {what}"
+        assert code in (0, 1, 2), f"{name}, {description}"
         if code == 2:
-            assert len(error.splitlines()) == 1, f"{name}, {what}"
-            assert error.rstrip("\n").isprintable(), f"{name}, {what}"
+            assert len(error.splitlines()) == 1, f"{name}, {description}"
+            assert error.rstrip("\n").isprintable(), f"{name}, {description}"
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,4 +1,4 @@
-"""Edits of the example theories: each number, text or argument replaced by what it must not be."""
+"""Random edits of example theories: a number, text or argument is replaced by a bad value."""
 
 import ast
 from pathlib import Path
@@ -66,7 +66,7 @@ ARGUMENTS = {
 
 
 def texts():
-    """Return the small examples by name."""
+    """Return a mapping from the names of small examples to their texts."""
     folder = Path(simulations.stated.examples.__file__).parent
     result = {
         name: (folder / f"{name}.py").read_text("utf-8")
@@ -77,7 +77,7 @@ def texts():
 
 
 def edit(text, rng):
-    """Return a text with one expression replaced, and what was done."""
+    """Return a text with one expression replaced, and a description of the change."""
     node = rng.choice(list(_expressions(ast.parse(text))))
     old = ast.get_source_segment(text, node)
     new = rng.choice([*NUMBERS, *OBJECTS, *TEXTS, *(form.format(old) for form in FORMS)])

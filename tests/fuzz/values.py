@@ -1,4 +1,4 @@
-"""Values that people, scripts and slips of the keyboard give for a number."""
+"""Random values for numeric arguments: unusual numbers, and texts that are not numbers."""
 
 import math
 
@@ -18,21 +18,21 @@ STRANGE = (
 
 
 def text(rng):
-    """Return a value as it may stand on a command line or in a file."""
+    """Return a value as text, as on a command line or in a file."""
     if rng.random() < 0.5:
         return rng.choice(STRANGE)
     return repr(number(rng))
 
 
 def number(rng):
-    """Return a finite or infinite number of any size."""
-    kind = rng.randrange(5)
-    if kind == 0:
+    """Return a finite or infinite number of any size, or nan."""
+    form = rng.randrange(5)
+    if form == 0:
         return rng.randint(-5, 70)
-    if kind == 1:
+    if form == 1:
         return rng.choice((-1, 1)) * 10.0 ** rng.uniform(-320, 308)
-    if kind == 2:
+    if form == 2:
         return rng.choice((math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, 1.0, 1 - 2**-53))
-    if kind == 3:
+    if form == 3:
         return rng.randint(0, 10 ** rng.choice((3, 9, 18, 320)))
     return rng.uniform(-3, 3)

@@ -32,6 +32,7 @@ SECTION_4_1 = (
     "gamma-ge-rho",
     "sigma-a-breaks-symmetry",
     "reduced-equals-full",
+    "optimizers",
 )
 #: Names of the figures.
 FIGURES = (
@@ -48,6 +49,7 @@ FIGURES = (
     "gamma-rho-condition",
     "symmetry-breaking",
     "reduced-against-full",
+    "optimizers",
 )
 #: Claims whose criterion, horizon or rates were changed after a run.
 AMENDED = {
@@ -119,6 +121,7 @@ class TestOutcomes:
             ("gamma-ge-rho", Verdict.FAILS),
             ("sigma-a-breaks-symmetry", Verdict.HOLDS),
             ("reduced-equals-full", Verdict.HOLDS),
+            ("optimizers", Verdict.FINDING),
         ],
     )
     def test_verdict(self, claim_id, expected):
@@ -132,6 +135,7 @@ class TestOutcomes:
         assert 0.0 < seen[0] < seen[-1] <= 1.0
 
 
+@pytest.mark.slow
 class TestNumbers:
     """Numbers known from independent computations, and agreements between methods."""
 
@@ -236,6 +240,7 @@ def test_names_are_unique_and_known():
     assert set(names) == set(FIGURES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 class TestEveryFigure:
     @pytest.mark.traced

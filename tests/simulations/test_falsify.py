@@ -1,4 +1,4 @@
-"""The search for counterexamples: on a system whose runs are known, and on the real one."""
+"""Search for counterexamples, with runs in closed form and with real runs."""
 
 import json
 import math
@@ -25,7 +25,7 @@ RESOLUTION = 1e-10
 
 
 class Stub:
-    """A population whose risk is known without computing it."""
+    """Population with a risk in closed form."""
 
     order_parameters = ("alpha", "gamma", "rho")
     trajectory, settings = ReducedTrajectory, {}
@@ -42,7 +42,7 @@ class Stub:
 
 
 def run_of(case, gamma, status=Status.COMPLETED, records=6, rho=lambda t: 0.0):
-    """Return a run with alpha = 1 + t and known gamma and rho over times 0 .. 1."""
+    """Return a run with alpha = 1 + t and given gamma and rho at times 0 to 1."""
     times = np.linspace(0.0, 1.0, records)
 
     def at(time):
@@ -52,27 +52,27 @@ def run_of(case, gamma, status=Status.COMPLETED, records=6, rho=lambda t: 0.0):
         problem=case.problem, order_parameters=Stub.order_parameters,
         solver="gradient flow", time=times,
         states=np.array([at(time) for time in times]), loss=np.exp(-1.0 - times),
-        bound=np.full(records, 1e-9), status=status, message="what the run says",
+        bound=np.full(records, 1e-9), status=status, message="message of the run",
         resolution=RESOLUTION, settings={"rtol": case.settings.get("rtol", 0.0)},
         interpolant=SimpleNamespace(at=at),
     )  # fmt: skip
 
 
 def known_system(solve):
-    """The positional system with runs that are known in closed form."""
+    """Return the positional system with runs in closed form."""
     return changed(
         POSITIONAL, population=lambda case: Stub(case.problem),
         solve=lambda case, progress=None, records=0, population=None: solve(case),
     )  # fmt: skip
 
 
-def judge(conjecture, gamma, **options):
+def evaluate(conjecture, gamma, **options):
     case = POSITIONAL.build({"D": 8, "C": 2, "horizon": 1.0})
     run = run_of(case, gamma, **options)
     return Conjecture(conjecture, POSITIONAL).evaluate(case, run, Stub(case.problem))
 
 
-class TestJudgement:
+class TestEvaluation:
     @pytest.mark.parametrize(
         ("depth", "result"),
         [
@@ -82,43 +82,43 @@ class TestJudgement:
             (1e-6, Result.VIOLATED),
         ],
     )
-    def test_a_violation_below_the_resolution_is_none(self, depth, result):
-        trial = judge("gamma >= rho", lambda t: -depth * t)
+    def test_violation_below_the_resolution_is_noise(self, depth, result):
+        trial = evaluate("gamma >= rho", lambda t: -depth * t)
         assert trial.result is result
         assert trial.violation == pytest.approx(depth * (depth > 0.0), abs=1e-20)
         assert 1e-10 <= trial.bound <= 3e-10
 
-    def test_the_worst_time_is_found_between_records(self):
-        trial = judge("gamma >= rho", lambda t: (t - 0.47) ** 2 - 1e-3)
+    def test_worst_time_is_between_records(self):
+        trial = evaluate("gamma >= rho", lambda t: (t - 0.47) ** 2 - 1e-3)
         assert trial.result is Result.VIOLATED
         close(trial.violation, 1e-3, rel=1e-3)
         assert trial.time == pytest.approx(0.47, abs=1e-3)
         assert 0.4 < trial.since < 0.47
         close(trial.values["gamma"], -1e-3, rel=1e-3)
 
-    def test_the_bound_of_the_loss_is_certified(self):
-        assert judge("loss <= exp(-alpha) - 1e-6", abs).result is Result.VIOLATED
-        assert judge("loss <= exp(-alpha) - 1e-10", abs).result is Result.NOISE
+    def test_bound_of_the_loss_is_certified(self):
+        assert evaluate("loss <= exp(-alpha) - 1e-6", abs).result is Result.VIOLATED
+        assert evaluate("loss <= exp(-alpha) - 1e-10", abs).result is Result.NOISE
 
-    def test_errors_reach_the_attention_weights(self):
-        assert judge("Lambda + (C-1)*Gamma + (D-C)*Xi == 1", abs).result is not Result.VIOLATED
-        assert judge("G <= D*Lambda", abs).result is Result.VIOLATED
+    def test_errors_propagate_to_attention_weights(self):
+        assert evaluate("Lambda + (C-1)*Gamma + (D-C)*Xi == 1", abs).result is not Result.VIOLATED
+        assert evaluate("G <= D*Lambda", abs).result is Result.VIOLATED
 
-    def test_of_the_whole_run(self):
-        close(judge("at_end(gamma) >= 2", lambda t: t).violation, 1.0, rel=1e-12)
-        trial = judge("max(gamma) <= 0.5", lambda t: t)
+    def test_statements_about_the_whole_run(self):
+        close(evaluate("at_end(gamma) >= 2", lambda t: t).violation, 1.0, rel=1e-12)
+        trial = evaluate("max(gamma) <= 0.5", lambda t: t)
         assert (trial.time, trial.result) == (None, Result.VIOLATED)
-        assert judge("q*D <= 2", lambda t: t).result is Result.HOLDS
+        assert evaluate("q*D <= 2", lambda t: t).result is Result.HOLDS
 
     def test_runs_that_stop_early(self):
         early = {"status": Status.STALLED}
-        assert judge("gamma >= rho", lambda t: -t, **early).result is Result.VIOLATED
-        trial = judge("gamma >= rho", lambda t: t, **early)
-        assert (trial.result, trial.message) == (Result.INCOMPLETE, "what the run says")
-        assert judge("at_end(gamma) >= 0", lambda t: -t, **early).result is Result.INCOMPLETE
+        assert evaluate("gamma >= rho", lambda t: -t, **early).result is Result.VIOLATED
+        trial = evaluate("gamma >= rho", lambda t: t, **early)
+        assert (trial.result, trial.message) == (Result.INCOMPLETE, "message of the run")
+        assert evaluate("at_end(gamma) >= 0", lambda t: -t, **early).result is Result.INCOMPLETE
 
     def test_undefined(self):
-        assert judge("log(rho - 1) > 0 or 1/rho > 0", lambda t: t).result is Result.UNDEFINED
+        assert evaluate("log(rho - 1) > 0 or 1/rho > 0", lambda t: t).result is Result.UNDEFINED
 
     @pytest.mark.parametrize(
         ("T1", "text", "result"),
@@ -127,7 +127,7 @@ class TestJudgement:
          (math.nan, "T1 <= 5", Result.NOISE), (math.nan, "T0 <= T1", Result.UNDEFINED),
          (math.nan, "rise <= 1", Result.UNDEFINED)],
     )  # fmt: skip
-    def test_events_that_never_happen_are_later_than_the_run(self, T1, text, result):
+    def test_events_that_do_not_occur_are_later_than_the_run(self, T1, text, result):
         outcomes = {"T0": math.nan, "T1": T1, "rise": math.nan}
         system = changed(POSITIONAL, summarize=lambda case, *_: outcomes)
         case = system.build({"D": 8, "C": 2, "horizon": 1.0})
@@ -137,28 +137,28 @@ class TestJudgement:
 
 class TestConfirmation:
     def trial(self, error):
-        """A run that is wrong by a multiple of its tolerance."""
+        """Confirm the violation of a run with an error that depends on its tolerance."""
         system = known_system(lambda case: run_of(case, lambda t: error(case.settings["rtol"]) * t))
         conjecture = Conjecture("gamma >= -1e-3", system)
         case = system.build({"D": 8, "C": 2, "horizon": 1.0, "rtol": 1e-8, "tolerance": 1e-8})
         trial = conjecture.evaluate(case, system.solve(case), system.population(case))
         return confirm(conjecture, trial)
 
-    def test_what_a_tighter_run_lacks_is_dismissed(self):
+    def test_violation_that_vanishes_with_the_tolerance_is_dismissed(self):
         assert self.trial(lambda rtol: -1e7 * rtol) is None
 
-    def test_the_difference_of_the_runs_is_an_error(self):
+    def test_difference_of_the_runs_is_part_of_the_error(self):
         confirmed = self.trial(lambda rtol: -1.0 - 1e6 * rtol)
         close(confirmed.violation, 1.009, rel=1e-12)
         close(confirmed.bound, 0.0099, rel=1e-12)
 
 
 class TestSearch:
-    """gamma - rho = (0.3 - q) t: the conjecture is false where q > 0.3."""
+    """Here gamma - rho = (0.3 - q) t, so that the conjecture is false for q > 0.3."""
 
     system = known_system(lambda case: run_of(case, lambda t: (0.3 - case.problem.q) * t))
 
-    def test_finds_and_simplifies(self):
+    def test_counterexample_is_simplified(self):
         report = falsify("gamma >= rho", system=self.system, budget=60, horizon=1.0)
         assert report.falsified
         case = report.counterexample.case
@@ -169,8 +169,8 @@ class TestSearch:
         again = falsify("gamma >= rho", system=self.system, budget=60, horizon=1.0)
         assert again.counterexample == report.counterexample
 
-    def test_the_largest_violation_is_reported_next_to_the_simplest(self):
-        """The violation is D / 100, so that the simplest one is the smallest."""
+    def test_largest_violation_is_reported_too(self):
+        """The violation is D / 100, so that the simplest problem has the smallest one."""
         system = known_system(lambda case: run_of(case, lambda t: -case.problem.D / 100 * t))
         report = falsify("gamma >= rho", system=system, budget=60, horizon=1.0)
         simplest, largest = report.counterexample, report.largest
@@ -181,7 +181,7 @@ class TestSearch:
         assert report.rerun(largest).startswith(f"patchdyn run --D {largest.case.problem.D} ")
 
     def test_unconfirmed_largest_violation_is_not_reported(self):
-        """Large violations vanish with the tolerance; q in 0.3 .. 0.4 remains."""
+        """Large violations vanish with the tolerance; those with q from 0.3 to 0.4 remain."""
 
         def depth(case):
             noise = case.settings["rtol"] * 1e3 > 1e-6 and case.problem.q > 0.4
@@ -217,7 +217,7 @@ class TestSearch:
         report = falsify("gamma >= rho", system=system, budget=60, most=8)
         assert (report.outcome, report.undecided) == ("not searched", 8)
 
-    def test_does_not_find_what_is_not_there(self):
+    def test_true_conjecture_is_not_falsified(self):
         report = falsify("gamma >= rho", where="q <= 0.25", system=self.system, budget=60, most=80)
         assert not report.falsified
         assert report.counterexample is report.command is None
@@ -225,7 +225,7 @@ class TestSearch:
         assert report.ranges["q"][1] <= 0.25
         assert report.ranges["horizon"] == (1e5, 1e5)
 
-    def test_equalities_fix_what_is_drawn(self):
+    def test_equalities_fix_parameters(self):
         where = "D == 24 and 3 == C and beta == -0.5 and tau == 2 and q < 0.3"
         report = falsify("gamma >= rho", where=where, system=self.system, budget=60, most=20)
         assert report.tried == 20
@@ -256,31 +256,31 @@ class TestSearch:
         with pytest.raises(ValueError, match=words):
             falsify("gamma >= rho", **({"system": self.system, "budget": 60} | options))
 
-    def test_the_budget_is_kept_while_simplifying(self, monkeypatch):
-        """By a clock that only the runs move, 0.03 s each; unlimited, it takes 47 of them."""
-        began, runs = time.monotonic(), []
+    def test_simplification_respects_the_budget(self, monkeypatch):
+        """A fake clock advances by 0.03 s in each run; without a limit there are 47 runs."""
+        start, runs = time.monotonic(), []
 
         def slow(case):
             runs.append(case)
             sign = -1.0 if case.problem.D % 3 == 0 and case.problem.q < 0.2345 else 1.0
             return run_of(case, lambda t: sign * t)
 
-        clock = SimpleNamespace(monotonic=lambda: began + 0.03 * len(runs))
+        clock = SimpleNamespace(monotonic=lambda: start + 0.03 * len(runs))
         monkeypatch.setattr("simulations.falsify.search.time", clock)
         report = falsify("gamma >= rho", system=known_system(slow), budget=1.0)
         assert report.falsified
         assert 0.9 < 0.03 * len(runs) < 1.05
 
-    def test_a_run_may_not_take_the_whole_budget(self, monkeypatch):
-        """By a clock that only reports of progress move, 0.01 s each."""
-        began, reports = time.monotonic(), []
+    def test_single_run_does_not_take_the_whole_budget(self, monkeypatch):
+        """A fake clock advances by 0.01 s at each report of progress."""
+        start, reports = time.monotonic(), []
 
         def endless(case, progress=None, records=0, population=None):
             while True:
                 reports.append(case)
                 progress(0.5)
 
-        clock = SimpleNamespace(monotonic=lambda: began + 0.01 * len(reports))
+        clock = SimpleNamespace(monotonic=lambda: start + 0.01 * len(reports))
         monkeypatch.setattr("simulations.falsify.search.time", clock)
         monkeypatch.setattr("simulations.falsify.search._LEAST_OF_A_RUN", 0.05)
         system = changed(POSITIONAL, solve=endless)
@@ -290,7 +290,7 @@ class TestSearch:
 
     def test_failures_are_counted(self):
         def fail(case):
-            raise ZeroDivisionError("nothing works")
+            raise ZeroDivisionError("division by zero")
 
         report = falsify("gamma >= rho", system=known_system(fail), budget=60, most=5)
         assert report.results == {Result.INCOMPLETE: 5}
@@ -350,12 +350,12 @@ class TestCommand:
         assert "with q < 0.3" in text
 
     def test_interrupted(self, monkeypatch, capsys):
-        false = []
+        violations = []
 
         def solve(case):
             if case.problem.q > 0.3:
-                false.append(case)
-            if len(false) == 3:  # found, confirmed, and about to be confirmed again
+                violations.append(case)
+            if len(violations) == 3:  # after one violation and its confirmation
                 raise KeyboardInterrupt
             return run_of(case, lambda t: (0.3 - case.problem.q) * t)
 
@@ -363,7 +363,7 @@ class TestCommand:
         monkeypatch.setattr("simulations.falsify.search.load", lambda name: system)
         assert main(["falsify", "gamma >= rho"]) == 130
         output = capsys.readouterr()
-        assert output.out.startswith("falsified")  # and confirmed before
+        assert output.out.startswith("falsified")
         assert "interrupted" in output.err
 
     @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ class TestCommand:
             (["gamma >= rho", "--certify", "--precision", "1", "--box", "D=8"], "--precision 1 is"),
         ],
     )
-    def test_bad_input_is_told_with_exit_code_2(self, capsys, arguments, words):
+    def test_bad_input_has_exit_code_2(self, capsys, arguments, words):
         assert main(["falsify", *arguments]) == 2
         output = capsys.readouterr()
         assert words in output.err
@@ -395,20 +395,20 @@ class TestCommand:
 
 class TestRealRuns:
     @pytest.mark.slow
-    def test_gamma_ge_rho_is_falsified_and_its_command_shows_it(self, capsys):
+    def test_command_reproduces_the_counterexample(self, capsys):
         report = falsify("gamma >= rho", where="q*D <= C and beta > 0", budget=240, most=60)
         trial = report.counterexample
         assert trial.violation > 1e3 * trial.bound
-        # the fewest patches with three sets: with two, gamma >= rho is proved. The degree p depends
-        # on the search, to which Hypothesis adds constants of the modules that are imported.
+        # D = 6 is the smallest with three sets; for two sets gamma >= rho is proved. The degree p
+        # depends on the search, because Hypothesis adds constants of imported modules to it.
         assert (trial.case.problem.D, trial.case.problem.C) == (6, 2)
         assert main([*report.command.split()[1:], "--json"]) == 0
         shown = json.loads(capsys.readouterr().out)
         close(shown["violations"]["gamma >= rho"], trial.violation, rel=0.05)
 
     @pytest.mark.slow
-    def test_what_is_proved_is_not_falsified(self):
-        """With two sets gamma >= rho whatever alpha: a violation would be one of the solver."""
+    def test_proved_statement_is_not_falsified(self):
+        """For two sets gamma >= rho is proved for all alpha."""
         report = falsify(
             "gamma >= rho", where="D == 8 and C == 4 and beta > 0", most=15, budget=240
         )
@@ -417,11 +417,11 @@ class TestRealRuns:
 
     @settings(max_examples=5)
     @given(problems(max_D=8, max_C=2, degrees=(3,), where="q*D <= 1 and beta > 0"))
-    def test_three_lines_of_a_theorist(self, problem):
+    def test_assert_holds_with_hypothesis(self, problem):
         run = gradient_flow(Population(problem, tolerance=1e-8), horizon=1.0)
         assert_holds("loss <= at_start(loss) and 0 < alpha", run)
 
-    def test_a_violation_raises_with_its_numbers(self):
+    def test_violation_raises_with_its_numbers(self):
         run = gradient_flow(
             Population(Problem(D=6, C=2, q=0.1, nu=1.0, temperature=3.0)), horizon=40.0
         )
@@ -439,9 +439,9 @@ def test_problems_can_be_filtered(problem):
 
 @settings(max_examples=20)
 @given(flow_settings(max_horizon=100.0))
-def test_settings_are_those_of_the_flow(drawn):
-    assert 1.0 <= drawn["horizon"] <= 100.0
-    assert set(drawn) == {"horizon", "method", "rtol"}
+def test_flow_settings(values):
+    assert 1.0 <= values["horizon"] <= 100.0
+    assert set(values) == {"horizon", "method", "rtol"}
 
 
 def test_filters_compare_exactly():

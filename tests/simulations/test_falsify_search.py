@@ -11,7 +11,7 @@ from tests.simulations.test_falsify import known_system, run_of
 
 
 def search_of(*violations):
-    """Return a search with these violations, the simplest last."""
+    """Return a search with these violations, of which the last is the simplest."""
     search = object.__new__(searching._Search)
     search.violations, search.confirmed = list(violations), violations[0]
     return search

@@ -124,6 +124,7 @@ class TestBoundaries:
         assert (data_of(flow, "gamma-rho")["overlay leaves the line"].values[:, 3] > 0.0).all()
 
 
+@pytest.mark.slow
 class TestDrawing:
     @pytest.mark.parametrize("solver", ["flow", "descent"])
     def test_every_map_is_an_image_with_its_data(self, solver, request, capsys):

@@ -25,6 +25,7 @@ def written(folder, solver="gd", more=""):
     return path
 
 
+@pytest.mark.slow
 def test_a_sweep_and_its_maps(tmp_path, capsys):
     out = tmp_path / "out"
     config = written(tmp_path, more="steps = 20\n")
@@ -42,6 +43,7 @@ def test_a_sweep_and_its_maps(tmp_path, capsys):
     assert "the sweep used optimizer = momentum" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_axis_of_optimizers(tmp_path, capsys):
     out = tmp_path / "out"
     config = written(tmp_path, more="steps = 20\n")

@@ -212,6 +212,7 @@ def test_an_added_number_is_seen(text):
     assert seeds_by_addition(text) == [1]
 
 
+@pytest.mark.slow
 def test_rounds_of_a_search_of_each_root_are_its_own(monkeypatch):
     system, by_root = known_system(lambda case: run_of(case, abs)), []
     for root in ROOTS:

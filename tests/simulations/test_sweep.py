@@ -179,12 +179,14 @@ class TestCompiledCode:
 
 
 class TestWorkers:
+    @pytest.mark.slow
     def test_cells_of_killed_workers_are_computed_again(self, tmp_path):
         work = [(n, {"folder": str(tmp_path), "cell": n}) for n in range(3)]
         rows = list(engines.measure_in_processes(theories.load("positional"), 2, work, dies_once))
         assert sorted(number for number, _ in rows) == [0, 1, 2]
         assert all(row["message"] == str(number) for number, row in rows)
 
+    @pytest.mark.slow
     def test_a_cell_that_always_kills_its_worker_fails(self):
         work = [(n, {"cell": n}) for n in range(5)]
         rows = dict(engines.measure_in_processes(theories.load("positional"), 2, work, dies_always))

@@ -2,10 +2,10 @@
 
 Theorem 5.2 of Jelassi et al. (2022) is about *any* such algorithm; this is one that performs well
 on Assumption 1. It estimates the feature by averaging, determines the patches that agree with the
-label, and searches for patches that do so together: all patches of a signal set do, others at
-random. It knows C, but neither sets nor feature, and results in block attention to the recovered
-sets. See `dynamics.positional.baselines.set_knowledge` for a lower bound of the error of all such
-learners.
+label, and searches for patches that do so in the same samples: the patches of a signal set always
+do, others at random. It knows C, but neither sets nor feature, and results in block attention to
+the recovered sets. See `dynamics.positional.baselines.set_knowledge` for a lower bound of the error
+of all such learners.
 """
 
 from typing import NamedTuple

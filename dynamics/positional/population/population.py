@@ -65,7 +65,7 @@ class Population(Risk):
     method
         The method in use.
     reason
-        Why it was chosen.
+        Reason for the choice of the method.
     evaluations
         Number of evaluated states.
 
@@ -166,7 +166,7 @@ class Population(Risk):
     def _choose(
         self, tolerance: float | None, samples: int, seed: int, budget: float
     ) -> tuple[Any, str]:
-        """Return the cheaper certified method, or sampling if neither is affordable, and why.
+        """Return the cheaper certified method, or sampling if neither is affordable, with a reason.
 
         Methods that certainly reach the tolerance are tried first.
         """

@@ -62,7 +62,7 @@ def tie_law(problem: Problem, state: State, plus: np.ndarray, minus: np.ndarray)
     problem
         Constants of the model.
     state
-        Order parameters; alpha does not matter.
+        Order parameters; alpha is not used.
     plus, minus
         Numbers of +1 and -1 in each type of a set, (types,).
     """

@@ -32,8 +32,8 @@ class Value:
     loss
         ``E log(1 + e^{-F})``, nats.
     gradient
-        ``(d ell / d alpha, dL/dA_ij same set, dL/dA_ij different sets)``: what gradient descent
-        multiplies by minus the learning rate.
+        ``(d ell / d alpha, dL/dA_ij same set, dL/dA_ij different sets)``: the vector that
+        gradient descent multiplies by minus the learning rate.
     test_error, ties
         ``P[F <= 0]`` for y = +1, ties included as in Theorem 4.1, and ``P[F = 0]``.
     mean_sigmoid

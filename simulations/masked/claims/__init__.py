@@ -15,6 +15,7 @@ CLAIMS = {
     "huang-two-phases": "two_phases",
     "huang-growth-stages": "growth_stages",
     "huang-one-phase": "one_phase",
+    "huang-optimizers": "optimizers",
     "huang-theorem-4.1": "theorem_4_1",
     "huang-scaling": "scaling",
     "huang-pp-small": "pp_small",

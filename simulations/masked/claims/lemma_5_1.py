@@ -59,12 +59,12 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def at_random(each: int, root: int) -> dict[str, float]:
-    """Return the extreme speeds over ``each`` random problems per seed, and over the control."""
+def at_random(count: int, root: int) -> dict[str, float]:
+    """Return the extreme speeds over ``count`` random problems per seed, and over the control."""
 
     def problems(largest_first: bool) -> list[MaskedProblem]:
         seeds = seeds_of(root, SEEDS)
-        return [p for seed in seeds for p in runs.random_problems(each, seed, largest_first)]
+        return [p for seed in seeds for p in runs.random_problems(count, seed, largest_first)]
 
     speeds = [runs.speeds(problem) for problem in problems(True)]
     control = [greatest_global_speed(runs.speeds(problem)) for problem in problems(False)]

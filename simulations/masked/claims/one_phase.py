@@ -9,11 +9,9 @@ from dynamics.masked import MaskedProblem
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import trajectories
+from simulations.masked.runs import CLOSE_TO_ZERO
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-
-#: Largest other correlation over Phi_n when p has learned.
-CLOSE_TO_ZERO = 0.1
 
 
 def measure(context: Context) -> Measurement:

@@ -95,7 +95,7 @@ def shuffled(sizes: tuple[int, ...], K: int, seed: int) -> MaskedProblem:
         ]
         if {len(area) for area in own} == {sizes[-1]} and len(set(own)) == K:
             return problem
-    raise RuntimeError(f"no {K} different partitions of sizes {sizes} found")
+    raise RuntimeError(f"no {K} different partitions of sizes {sizes} in 10^4 samples")
 
 
 def equal_sizes(seeds: int, root: int) -> list[dict[str, Any]]:
@@ -160,7 +160,7 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return {"one": last.left_by_one, "low": last.left_mean_low, "high": last.left_mean_high}
 
 
-_LOOK = {
+_STYLES = {
     "positions": ("Upsilon_n", "-", r"positions alone ($\Upsilon$)"),
     "features": ("Phi_n", "--", r"features alone ($\Phi$)"),
     "all": ("a_n", ":", "both"),
@@ -173,12 +173,12 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
     artists: dict[str, Any] = {}
     for number, run in enumerate(data["run"].values):
-        colour, dashes, label = _LOOK[str(run)]
+        colour, dashes, label = _STYLES[str(run)]
         part = data.isel(run=number)
-        shown = (part["time"] > 0.0) & (part["left"] > 0.0)
+        positive = (part["time"] > 0.0) & (part["left"] > 0.0)
         artists[str(run)] = left.plot(
-            part["time"].where(shown),
-            part["left"].where(shown),
+            part["time"].where(positive),
+            part["left"].where(positive),
             dashes,
             color=COLOURS[colour],
             label=label,

@@ -112,13 +112,13 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for number, (regime, marker) in enumerate(zip(data["regime"].values, "osD")):
         part = data.isel(regime=number)
         colour = PROBLEM_STYLES[number]["color"]
-        look: dict[str, Any] = {"color": colour, "markersize": 4.5, "linewidth": 0.8}
+        style: dict[str, Any] = {"color": colour, "markersize": 4.5, "linewidth": 0.8}
         artists[str(regime)] = left.plot(
-            P, part["positions"], f"-{marker}", label=regime_label(str(regime)), **look
+            P, part["positions"], f"-{marker}", label=regime_label(str(regime)), **style
         )[0]
-        left.plot(P, part["features"], f":{marker}", markerfacecolor="white", **look)
+        left.plot(P, part["features"], f":{marker}", markerfacecolor="white", **style)
         ratio = (part["positions"] / part["features"]).values
-        right.plot(P, ratio, marker, **look)
+        right.plot(P, ratio, marker, **style)
         law = ratio[-1] * np.exp(-float(part["kappa_s"]) * np.log(P / P[-1]))
         right.plot(P, law, color=colour, linewidth=0.9, zorder=-1)
     for letter, ax in zip("ab", (left, right)):

@@ -24,7 +24,7 @@ MOVED = 0.5
 
 
 def measure(context: Context) -> Measurement:
-    """Run both from Q = 0 and compare every correlation at every step."""
+    """Run reduced and full descent from Q = 0 and compare all correlations at each step."""
     problems = context.choose(quick=runs.ORACLE_PROBLEMS[:2], full=runs.ORACLE_PROBLEMS)
     curves, rows = {}, []
     for problem in context.track(problems):

@@ -62,11 +62,11 @@ def measure(context: Context) -> Measurement:
 
 
 def series_of(regime: Regime, sizes: Sequence[int]) -> np.ndarray:
-    """Return initial ratio, Phi_1 at the switch and time to attention 1/2, (3, size)."""
+    """Return initial ratio, Phi_1 at the switch and time to attention 1/2, (3, sizes)."""
     events = [runs.events(regime.problem(size)) for size in sizes]
-    ratios = [each.initial_ratio for each in events]
-    switches = [each.rival_at_switch if each.phases == 2 else np.nan for each in events]
-    return np.array([ratios, switches, [each.attended.time for each in events]])
+    ratios = [event.initial_ratio for event in events]
+    switches = [event.rival_at_switch if event.phases == 2 else np.nan for event in events]
+    return np.array([ratios, switches, [event.attended.time for event in events]])
 
 
 def fits(

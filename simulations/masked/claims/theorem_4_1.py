@@ -31,8 +31,10 @@ SPREADS = (1.0, 1.25, 1.5, 2.0, 3.0)
 SIZES = (10**6, 10**12, 10**18, 10**24)
 NODES = 6  # points of the scale in [L, U]; four give the same times to 4e-4 at U/L = 3
 TAIL = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-#: Deadline of the last stage, over K / (2 mask_ratio L^4 eps); (1 - a_n)^2 at the end of runs.
-SLACK, FOLLOWED = 2.0, 0.5 * EPS
+#: Deadline of the last stage, over K / (2 mask_ratio L^4 eps).
+SLACK = 2.0
+#: (1 - a_n)^2 at the end of runs.
+FINAL = 0.5 * EPS
 
 
 def measure(context: Context) -> Measurement:
@@ -74,7 +76,7 @@ def last_stage(problem: MaskedProblem, eps: float) -> float:
 
 def end_of(problem: MaskedProblem) -> dict[str, float]:
     """Return the state of a run at its deadline: attention 1/2 and twice the last stage."""
-    run, population = runs.flow(problem, FOLLOWED), runs.population(problem)
+    run, population = runs.flow(problem, FINAL), runs.population(problem)
     clusters = range(problem.K)
     times = [find_events(run, population, cluster=k, eps=EPS).attended.time for k in clusters]
     deadline = max(times) + SLACK * last_stage(problem, EPS)
@@ -91,7 +93,7 @@ def end_of(problem: MaskedProblem) -> dict[str, float]:
 
 def time_in_P(spread: float) -> dict[str, float]:
     """Return the exponent of the time in P for a value of U/L, and its bound."""
-    fit = exponent(np.array(SIZES, float), np.array([time_to_find(P, spread) for P in SIZES]))
+    fit = exponent(np.array(SIZES, float), np.array([time_to_half(P, spread) for P in SIZES]))
     factor = max(2.0 * (spread - 1.0), 1.0)
     return {
         "U/L": spread,
@@ -105,7 +107,7 @@ def time_in_P(spread: float) -> dict[str, float]:
 def slowdown(spread: float) -> Iterator[dict[str, float]]:
     """Yield the time for a value of U/L over that at U/L = 1, at the least and the largest P."""
     for P in (SIZES[0], SIZES[-1]):
-        slower = time_to_find(P, spread) / time_to_find(P, 1.0)
+        slower = time_to_half(P, spread) / time_to_half(P, 1.0)
         yield {"U/L": spread, "P": float(P), "slower": slower}
 
 
@@ -122,7 +124,7 @@ def last_stage_of(problem: MaskedProblem) -> dict[str, Any]:
 
 
 @cache
-def time_to_find(P: int, spread: float) -> float:
+def time_to_half(P: int, spread: float) -> float:
     """Return the time to attention 1/2 with z in [1, spread], on six Gauss-Legendre points."""
     problem = runs.NARROW_GAP.problem(P, z_high=spread if spread > 1.0 else None)
     nodes = NODES if spread > 1.0 else None
@@ -137,8 +139,9 @@ def times_to(problem: MaskedProblem) -> list[float]:
     run, population = runs.flow(problem, TAIL[-1]), runs.population(problem)
 
     def learned(eps: float) -> float:
-        phases = [find_events(run, population, cluster=k, eps=eps) for k in range(problem.K)]
-        return max(each.learned.time for each in phases)
+        return max(
+            find_events(run, population, cluster=k, eps=eps).learned.time for k in range(problem.K)
+        )
 
     return [learned(eps) for eps in TAIL]
 
@@ -158,22 +161,22 @@ _LEAST = 1e-12
 
 @styled
 def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw both against time."""
+    """Draw loss and shortfall against time."""
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     artists: dict[str, Any] = {}
     labels = ("loss above its floor", r"mean of $(1-a_n)^2$")
     for letter, ax, name, label in zip("ab", panels, ("excess", "shortfall"), labels):
         for number, run in enumerate(data["run"].values):
             part = data.isel(run=number)
-            look = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
+            style = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
             if number >= len(PROBLEM_STYLES):
-                look["linewidth"] = 0.9
+                style["linewidth"] = 0.9
             later = (part["time"] > 0.0) & (part[name] > _LEAST)
             artists[str(run)] = ax.plot(
                 part["time"].where(later),
                 part[name].where(later),
                 label=regime_label(str(run)),
-                **look,
+                **style,
             )[0]
         ax.axhline(data.attrs["eps"], **REFERENCE)
         ax.set(xscale="log", yscale="log", xlim=(1e-1, None), ylim=(1e-6, 2.0))
@@ -186,7 +189,7 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 def _figure(problems: Sequence[MaskedProblem]) -> Figure:
     data = np.full((3, len(problems), _RECORDS), np.nan)
     for number, problem in enumerate(problems):
-        run = runs.flow(problem, FOLLOWED)
+        run = runs.flow(problem, FINAL)
         index = thinned(run.time.size, _RECORDS)
         columns = (run.time, run.excess / problem.mean_square_z, run.shortfall.max(axis=1))
         data[:, number, : index.size] = [values[index] for values in columns]

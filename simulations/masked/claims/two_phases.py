@@ -12,14 +12,12 @@ from simulations.maps import Sweep, map_data
 from simulations.masked import runs
 from simulations.masked.figures import trajectories
 from simulations.masked.maps import MAPS
+from simulations.masked.runs import LEAD
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 from simulations.sweep.compute import compute, grid
 
-#: Smallest ratio of |Phi_1| to other correlations at the switch, and of the later growth of Phi_n
-#: to the change of Phi_1.
-LEAD = 3.0
 #: The theory requires a gap away from zero; cells with a smaller |Delta| are counted separately.
 CLOSE = 0.1
 #: Seeds of random masks.
@@ -61,11 +59,11 @@ def with_random_masks(root: int) -> dict[str, Any]:
     """Return phases and Phi_1 at the switch with random masks at a small P, and in mean field."""
     regime = runs.WIDE_GAP
     events = [runs.sampled(regime, seed)[1] for seed in seeds_of(root, SEEDS)]
-    switches = [each.rival_at_switch for each in events]
+    switches = [event.rival_at_switch for event in events]
     return {
         "regime": regime.name,
         "P": runs.SMALL_P,
-        "two_phases_sampled": sum(each.phases == 2 for each in events),
+        "two_phases_sampled": sum(event.phases == 2 for event in events),
         "switch_sampled_least": min(switches),
         "switch_sampled_greatest": max(switches),
         "switch_mean_field": runs.events(regime.problem(runs.SMALL_P)).rival_at_switch,
@@ -140,7 +138,7 @@ def _figure(problems: list[MaskedProblem]) -> Figure:
 
 
 def _map_figure(sweep: Sweep) -> Figure:
-    fall = next(each for each in MAPS if each.name == "global-falls")
+    decrease = next(regime for regime in MAPS if regime.name == "global-falls")
     return report_figure(
         "masked-regimes",
         "One phase or two",
@@ -149,7 +147,7 @@ def _map_figure(sweep: Sweep) -> Figure:
         "information gap 0. Dotted: initial speeds are about equal at this P (m: mask ratio, C_1 "
         "and C_n patches in the global and in p's own area).",
         regime_map.draw,
-        map_data(sweep, fall, {}),
+        map_data(sweep, decrease, {}),
         (6.4, 5.0),
     )
 

@@ -30,6 +30,7 @@ CLAIMS = {
     "gamma-ge-rho-certified": "gamma_ge_rho_certified",
     "gamma-ge-rho-proved": "gamma_ge_rho_proved",
     "gamma-ge-rho-refuted": "gamma_ge_rho_refuted",
+    "optimizers": "optimizers",
     "sigma-a-breaks-symmetry": "sigma_a_breaks_symmetry",
     "stated": "stated",
     "reduced-equals-full": "reduced_equals_full",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray
 
-from dynamics import Population, Problem, Trajectory, gradient_descent, gradient_flow
+from dynamics import Population, Problem, Trajectory, gradient_flow
 from dynamics.core.crossing import first_passage
 from dynamics.core.trajectory import Status
 from dynamics.positional.diagonal import DiagonalPopulation
@@ -20,7 +20,6 @@ from simulations.positional.figures.diagonal import DIAGONALS, FIRST, NAMES, POI
 from simulations.positional.reference_runs import describe
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
-from simulations.seeds import rng_at
 
 #: Reduced against full-matrix descent: rounding of hundreds of steps at entries of order 1.
 TOLERANCE = 1e-12
@@ -34,6 +33,12 @@ SPARSE = 0.1
 #: Association is under way where gamma - rho exceeds this. Its times are compared.
 UNDER_WAY = 1.0
 _UNDER_WAY = f"time at which gamma - rho = {UNDER_WAY:g}"
+#: Small problems for full matrices, with various beta, tau, kappa, C and p.
+_SMALL = (
+    Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0, beta=0.7),
+    Problem(D=9, C=3, q=0.3),
+    Problem(D=8, C=2, q=0.3, p=5),
+)
 
 
 class Conclusions(NamedTuple):
@@ -56,41 +61,30 @@ class Ending(NamedTuple):
     beta: float  # the diagonal at the end
 
 
-class Comparison(NamedTuple):
-    """The flows of a problem with a frozen and with a trained diagonal."""
-
-    frozen: Ending
-    trained: Ending
-    meets: bool  # the hypotheses of Theorem 4.1
-    label_error: float
-
-    @property
-    def same(self) -> bool:
-        """Whether the conclusions do not depend on freezing, at either time."""
-        return self.frozen.late == self.trained.late and self.frozen.early == self.trained.early
-
-    @property
-    def settled(self) -> bool:
-        """Whether no conclusion changes over the last decade of time."""
-        return self.frozen.late == self.frozen.early and self.trained.late == self.trained.early
-
-
 def measure(context: Context) -> Measurement:
     """Compare the flows with a frozen and with a trained diagonal; check the reduction."""
     problems = _problems(context)
     paths, rows, endings = {}, [], []
     for problem, horizon in context.track(problems.items(), 0.0, 0.8):
-        paths[problem] = _pair(problem, POPULATION_TOLERANCE, horizon)
-        comparison = _compare(problem, paths[problem], POPULATION_TOLERANCE)
-        rows.append(_row(problem, comparison))
-        for diagonal_of_A, ending in (
-            ("frozen", comparison.frozen),
-            ("trained", comparison.trained),
-        ):
+        frozen, trained = paths[problem] = pair(problem, POPULATION_TOLERANCE, horizon)
+        floor = label_error(problem).error
+        risk = runs.population(problem, POPULATION_TOLERANCE)
+        both = _ending(frozen, risk, floor), _ending(trained, DiagonalPopulation(risk), floor)
+        rows.append(
+            {
+                "problem": describe(problem),
+                "meets": floor <= 1.0 / problem.D and problem.q <= SPARSE,
+                "label_error": floor,
+                **compared(*both),
+            }
+        )
+        for diagonal_of_A, ending in zip(DIAGONALS, both):
             row = {"problem": describe(problem), "diagonal": diagonal_of_A, **ending._asdict()}
             endings.append(row | {"associates": ending.late.associates})
+    outside, inside = list(problems)[:2], list(problems)[2:]
+    shown = (*outside, *(inside[:1] if context.quick else (inside[2], inside[7])))
     steps = QUICK_STEPS if context.quick else STEPS
-    small = _oracle_problems()[: 1 if context.quick else None]
+    small = _SMALL[: 1 if context.quick else None]
     differences = [
         {
             "problem": describe(problem),
@@ -109,24 +103,21 @@ def measure(context: Context) -> Measurement:
             "horizons": list(problems.values()),
             "steps against the full matrix": steps,
         },
-        (_figure({problem: paths[problem] for problem in _shown(context)}),),
+        (_figure({describe(problem): paths[problem] for problem in shown}),),
     )
 
 
-def _row(problem: Problem, comparison: Comparison) -> dict[str, Any]:
-    """Return the row of a problem."""
+def compared(frozen: Ending, trained: Ending) -> dict[str, Any]:
+    """Return the columns that compare the flows with a frozen and with a trained diagonal."""
     return {
-        "problem": describe(problem),
-        "meets": comparison.meets,
-        "label_error": comparison.label_error,
-        "same": comparison.same,
-        "settled": comparison.settled,
-        "final_beta": comparison.trained.beta,
-        "time_ratio": comparison.trained.under_way / comparison.frozen.under_way,
+        "same": (frozen.late, frozen.early) == (trained.late, trained.early),
+        "settled": (frozen.late, trained.late) == (frozen.early, trained.early),
+        "final_beta": trained.beta,
+        "time_ratio": trained.under_way / frozen.under_way,
     }
 
 
-def _figure(paths: Mapping[Problem, tuple[Trajectory, Trajectory]]) -> Figure:
+def _figure(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> Figure:
     return report_figure(
         "diagonal",
         "The diagonal of A frozen and trained",
@@ -137,7 +128,7 @@ def _figure(paths: Mapping[Problem, tuple[Trajectory, Trajectory]]) -> Figure:
         "association is where it is positive; linear within 0.1 of zero. At larger sizes both "
         "curves end above zero.",
         diagonal.draw,
-        _figure_data({describe(problem): pair for problem, pair in paths.items()}),
+        _figure_data(paths),
         (7.0, 4.2),
     )
 
@@ -164,51 +155,19 @@ def _problems(context: Context) -> dict[Problem, float]:
     return horizons
 
 
-def _shown(context: Context) -> tuple[Problem, ...]:
-    """Return the problems of the figure: outside the hypotheses, then inside."""
-    small, crowded, *rest = _problems(context)
-    inside = rest[:1] if context.quick else (rest[2], rest[7])
-    return (small, crowded, *inside)
-
-
-def _oracle_problems() -> tuple[Problem, ...]:
-    """Return small problems for the full-matrix oracle, with various tau, kappa, C and p."""
-    return (
-        Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0, beta=0.7),
-        Problem(D=9, C=3, q=0.3),
-        Problem(D=8, C=2, q=0.3, p=5),
-    )
-
-
-def _pair(problem: Problem, tolerance: float, horizon: float) -> tuple[Trajectory, Trajectory]:
+def pair(problem: Problem, tolerance: float, horizon: float) -> tuple[Trajectory, Trajectory]:
     """Return the flows with a frozen and with a trained diagonal."""
     # at D = 10^6 rounding changes alpha* by more than 1e-8 of its value late in the flow
     rtol = 1e-7 if problem.D >= 10**6 else 1e-8
     frozen = runs.flow(problem, tolerance, horizon, rtol=rtol)
-    trained = gradient_flow(_populations(problem, tolerance)[1], horizon=horizon, rtol=rtol)
+    population = DiagonalPopulation(runs.population(problem, tolerance))
+    trained = gradient_flow(population, horizon=horizon, rtol=rtol)
     if trained.status is not Status.COMPLETED:
         raise RuntimeError(
             f"the flow of {runs.describe(problem)} with a trained diagonal stopped early: "
             f"{trained.message}"
         )
     return frozen, trained
-
-
-def _populations(problem: Problem, tolerance: float) -> tuple[Population, DiagonalPopulation]:
-    """Return the risks with a frozen and with a trained diagonal."""
-    frozen = runs.population(problem, tolerance)
-    return frozen, DiagonalPopulation(frozen)
-
-
-def _compare(
-    problem: Problem, paths: tuple[Trajectory, Trajectory], tolerance: float
-) -> Comparison:
-    """Evaluate both flows of a problem, and its hypotheses."""
-    floor = label_error(problem).error
-    meets = floor <= 1.0 / problem.D and problem.q <= SPARSE
-    risks = _populations(problem, tolerance)
-    frozen, trained = (_ending(paths[k], risks[k], floor) for k in (0, 1))
-    return Comparison(frozen, trained, meets, floor)
 
 
 def _ending(path: Trajectory, population: Population | DiagonalPopulation, floor: float) -> Ending:
@@ -251,10 +210,7 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
     population = DiagonalPopulation(runs.population(problem, 1e-12))
     start = population.problem.initial_state
     rate = runs.STABLE_FRACTION * population.largest_stable_learning_rate(start)
-    rng = rng_at(seed, problem.D, problem.p)
-    w_star = runs.random_direction(rng, problem.dimension)
-    partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
-    A, v = full.embed(problem, problem.initial_state, w_star, partition)
+    A, v, w_star, partition = runs.full_start(problem, seed, problem.D, problem.p)
     matrix = full.gradient_descent(
         problem,
         A,
@@ -265,11 +221,7 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
         partition=partition,
         train_diagonal=True,
     )
-    reduced = gradient_descent(
-        population, learning_rate=rate, steps=steps, record="linear", records=steps + 1
-    )
-    if reduced.time.size != steps + 1:
-        raise RuntimeError(f"reduced descent stopped early: {reduced.message}")
+    reduced = runs.reduced_descent(population, rate, steps)
     four: np.ndarray = np.column_stack([matrix.states(), matrix.diagonal()])
     return max(float(np.abs(reduced.states - four).max()), matrix.leakage())
 

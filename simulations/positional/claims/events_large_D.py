@@ -1,23 +1,26 @@
 """Times of the three events as D grows, and the second rise of alpha."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import pandas as pd
+import xarray
 
 from dynamics import Population, gradient_flow
 from dynamics.positional.events import find_events
 from simulations.figures import report_figure
 from simulations.positional import large_D_flows as large
 from simulations.positional.figures import large_D as figures
-from simulations.positional.large_D_flows import LOSS_GOAL, TOLERANCE, Case, Run, branch_dataset
+from simulations.positional.large_D_flows import LOSS_GOAL, TOLERANCE, Case, Run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 
 def measure(context: Context) -> Measurement:
     """Collect T0, T1 and the second rise for every scaling, qD and D; fit exponents in D."""
-    cases = large.cases(context.quick, context.thorough)
-    flows = {case: large.run_flow(case) for case in context.track(cases)}
-    data = branch_dataset(flows)
+    flows = large.flows(context)
+    events = EVENTS.frame(case.levels | _events(flow) for case, flow in flows.items())
+    data = figure_data(events, [flow.predicted_T1 for flow in flows.values()])
     earlier = [
         {
             **case.levels,
@@ -29,12 +32,12 @@ def measure(context: Context) -> Measurement:
     ]
     return Measurement(
         {
-            "events": EVENTS.frame(case.levels | _events(flow) for case, flow in flows.items()),
+            "events": events,
             "ended earlier": EARLIER.frame(earlier),
             "exponents": large.exponents(data, ("alpha_star", "T0", "T1")),
             "longer runs": LONGER.frame(_longer_runs() if context.thorough else ()),
         },
-        large.parameters(context.quick, context.thorough),
+        large.parameters(context),
         (_figure(data),),
     )
 
@@ -55,6 +58,12 @@ def _events(flow: Run) -> dict[str, Any]:
         "rise": events.rise,
         "risk_after_rise": flow.risk_after_rise,
     }
+
+
+def figure_data(events: pd.DataFrame, predicted_T1: Sequence[float]) -> xarray.Dataset:
+    """Return the numbers that the figure shows, with the predicted T1 of each flow."""
+    names = ["alpha_star", "T0", "T1", "risk_after_rise", "end_of_rise"]
+    return large.grid(events[names].assign(T1_theory=predicted_T1))
 
 
 def _longer_runs() -> Iterator[dict[str, Any]]:

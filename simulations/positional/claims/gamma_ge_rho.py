@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -21,11 +20,9 @@ from simulations.positional.gap_summary import (
     SEARCH_HORIZON,
     SEARCH_TOLERANCE,
     SPARSE_TOLERANCE,
-    GapSummary,
     random_problem,
     summarize,
     summarize_random,
-    summarize_reference,
 )
 from simulations.positional.reference_runs import describe
 from simulations.positional.symmetric_line import line_drift
@@ -60,7 +57,7 @@ def measure(context: Context) -> Measurement:
         for group, problem in _sample(sparse, context)
     ]
     rows = [
-        _row(NAMED, problem, summarize_reference(problem, runs.tolerance(context.quick, problem)))
+        _row(NAMED, problem, _gap_of_named(problem, runs.tolerance(context.quick, problem)))
         for problem in context.track(named, 0.0, 0.2)
     ]
     rows += [
@@ -93,21 +90,13 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def _row(group: str, problem: Problem, gap: GapSummary) -> dict[str, Any]:
+def _row(group: str, problem: Problem, gap: Mapping[str, float]) -> dict[str, Any]:
     """Return the row of a problem, given gamma - rho along its flow."""
     return {
         "group": group,
         "problem": describe(problem),
         "within": not theorem.hypotheses(problem).broken,
-        "start_alpha": gap.start,
-        "alpha_star": gap.settled,
-        "critical_alpha": gap.critical if math.isfinite(gap.critical) else math.nan,
-        "ratio": gap.ratio,
-        "violation": gap.worst,
-        "resolution": gap.resolution,
-        "first_violation": gap.first,
-        "last_violation": gap.last,
-        "final_gap": gap.final,
+        **gap,
     }
 
 
@@ -166,7 +155,12 @@ def _chosen(quick: bool) -> list[Problem]:
     return [problem for problem in candidates if not theorem.hypotheses(problem).broken]
 
 
-def _gap_of_chosen(problem: Problem) -> GapSummary:
+def _gap_of_named(problem: Problem, tolerance: float) -> dict[str, float]:
+    """Return gamma - rho along the flow of a named problem."""
+    return summarize(runs.flow(problem, tolerance), runs.population(problem, tolerance))
+
+
+def _gap_of_chosen(problem: Problem) -> dict[str, float]:
     """Return gamma - rho along the flow of a problem of the paper's parametrization."""
     if problem.p != 3:
         return summarize_random(problem, sparse=True)

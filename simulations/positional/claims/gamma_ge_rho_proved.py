@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamics import Problem
-from simulations.figures import report_figure
-from simulations.figures.shared import draw_tube
 from simulations.positional import proved_runs
 from simulations.positional import reference_runs as runs
 from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
@@ -27,16 +25,11 @@ def measure(context: Context) -> Measurement:
         )
         for problem in context.track(problems)
     ]
-    shown = proved_runs.flow(proved_runs.SQUARE, quick)
-    figure = report_figure(
+    figure = proved_runs.tube_figure(
         "gamma-ge-rho-proved",
         "A proof that gamma > rho",
-        f"Flow at {runs.describe(shown.problem)}. (a) Proved bounds of the distance of alpha, "
-        "gamma and rho from the polynomials in the middle of the tube. (b) Proved bounds of gamma "
-        "- rho, linear within a millionth of the largest.",
-        draw_tube,
-        shown.to_dataset(),
-        (7.0, 4.6),
+        proved_runs.flow(proved_runs.SQUARE, quick),
+        ", linear within a millionth of the largest",
     )
     return Measurement({"tubes": TUBES.frame(rows)}, proved_runs.settings(problems), (figure,))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray
 
 from dynamics import Problem
@@ -154,33 +155,21 @@ def _figure(curves: Mapping[tuple[Law, int], Curve]) -> Any:
         "D, -log P / log D, at q = C/D, C^2/D, C^3/D (light to dark): d^(-omega(1)) needs it to "
         "grow without bound, dotted: C - 1, its limit at fixed C.",
         _draw,
-        _figure_data({(law.name, k): curve for (law, k), curve in curves.items()}),
+        _figure_data(curves),
         (7.0, 3.8),
     )
 
 
-def _figure_data(curves: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
-    """Return errors, sizes and exponents (law, k, point); nan where there is no such D."""
-    laws = list(dict.fromkeys(law for law, _ in curves))
-    ks = sorted({k for _, k in curves})
-    length = max(len(curve.D) for curve in curves.values())
-
-    def table(values: Any) -> tuple[tuple[str, ...], np.ndarray]:
-        filled = np.full((len(laws), len(ks), length), np.nan)
-        for (law, k), curve in curves.items():
-            column = values(curve)
-            filled[laws.index(law), ks.index(k), length - len(column) :] = column
-        return ("law", "k", "point"), filled
-
-    return xarray.Dataset(
-        {
-            "D": table(lambda curve: curve.D),
-            "C": table(lambda curve: curve.C),
-            "error": table(lambda curve: curve.errors),
-            "exponent": table(lambda curve: curve.exponents),
-        },
-        coords={"law": laws, "k": ks},
-    )
+def _figure_data(curves: Mapping[tuple[Law, int], Curve]) -> xarray.Dataset:
+    """Return errors, sizes and exponents (law, k, point); the last point is the largest D."""
+    names = ("law", "k", "point", "D", "C", "error", "exponent")
+    rows = [
+        (law.name, k, number - len(curve.D), *values)
+        for (law, k), curve in curves.items()
+        for number, values in enumerate(zip(*curve, curve.exponents))
+    ]
+    data = pd.DataFrame(rows, columns=names).set_index(["law", "k", "point"]).to_xarray()
+    return data.sel(law=[law.name for law in LAWS]).drop_vars("point")
 
 
 def _mathematical(law: str) -> str:

@@ -11,6 +11,7 @@ import xarray
 
 from dynamics import Problem, State
 from dynamics.positional.oracle import descent as full
+from dynamics.positional.samples import random_feature
 from simulations.figures import report_figure
 from simulations.figures.style import COLOURS, REFERENCE, TIME, styled
 from simulations.positional import reference_runs as runs
@@ -113,7 +114,7 @@ def span_response(problem: Problem, points: int, seed: int = 0) -> xarray.Datase
     random unit vector u. ``growth`` is the exponential of its integral over time.
     """
     rng = rng_at(seed, problem.D)
-    w_star = runs.random_direction(rng, problem.dimension)
+    w_star = random_feature(problem, rng)
     u = rng.normal(size=problem.dimension)
     u -= (u @ w_star) * w_star
     u /= np.linalg.norm(u)

@@ -239,7 +239,7 @@ def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 @styled
 def _draw_scaling(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw both panels."""
+    """Draw the factors of gamma, and the constant of the |rho| inequality, against d."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     for number, density in enumerate(np.unique(data["qD"].values)):

@@ -24,15 +24,10 @@ RECORDS = 200
 
 def measure(context: Context) -> Measurement:
     """Evaluate the slope of alpha at T1 on the flows of `events-large-D`."""
-    cases = large.cases(context.quick, context.thorough)
-    flows = {case: large.run_flow(case) for case in context.track(cases)}
+    flows = large.flows(context)
     table = TABLE.frame(row(case, run) for case, run in flows.items())
     shown = {case: run for case, run in flows.items() if case.scaling == "nu=1/D"}
-    return Measurement(
-        {"event III": table},
-        large.parameters(context.quick, context.thorough),
-        (_figure(shown),),
-    )
+    return Measurement({"event III": table}, large.parameters(context), (_figure(shown),))
 
 
 def row(case: Case, run: Run) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import xarray
 from matplotlib.ticker import NullFormatter
 
 from dynamics import Problem
-from dynamics.positional.oracle.descent import FullPopulation
 from dynamics.positional.samples import initial_weights, sample, train
 from simulations.figures import report_figure
 from simulations.figures.style import (
@@ -21,7 +20,7 @@ from simulations.figures.style import (
     panel_letters,
     styled,
 )
-from simulations.positional.idealized_runs import idealized, three_values
+from simulations.positional.idealized_runs import full_descent, idealized, three_values
 from simulations.positional.reference_runs import describe
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -178,15 +177,10 @@ def _semi_realistic(
 ) -> tuple[tuple[np.ndarray, np.ndarray], Paths]:
     """Return a random start and descent on the population risk from it, without symmetry."""
     problem = settings.problem
-    A, v = start = initial_weights(problem, rng, settings.omega)
-    population = FullPopulation(problem, np.eye(1, problem.dimension)[0], None)
-    scores, alphas = [], []
-    for step in range(settings.steps + 1):
-        scores.append(A)
-        alphas.append(v[0])
-        if step < settings.steps:
-            value = population.evaluate(A, v)
-            A, v = A - settings.rate_A * value.dA, v - settings.rate_v * value.dv
+    start = initial_weights(problem, rng, settings.omega)
+    rates = settings.rate_v, settings.rate_A
+    states = [(A, v[0]) for A, v, _ in full_descent(problem, *start, rates, settings.steps)]
+    scores, alphas = zip(*states)
     return start, Paths(np.array(alphas), np.stack(scores))
 
 

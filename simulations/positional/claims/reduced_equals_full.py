@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from dynamics import Problem, gradient_descent
+from dynamics import Problem
 from simulations.figures import report_figure
 from simulations.figures.shared import draw_model_difference
 from simulations.positional import reference_runs as runs
@@ -25,7 +25,7 @@ def measure(context: Context) -> Measurement:
     """Run both from the same start and compare alpha, gamma and rho at every step."""
     rows: list[dict[str, Any]] = []
     differences: dict[str, np.ndarray] = {}
-    problems = _problems()
+    problems = (*runs.FULL_PROBLEMS, Problem(D=8, C=2, q=0.3, p=5))
     for problem in context.track(problems):
         (first, *others), reduced = _compare(problem, context)
         name = runs.describe(problem)
@@ -52,34 +52,23 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def _problems() -> tuple[Problem, ...]:
-    """Return small problems with various tau, kappa, C and p."""
-    return (
-        Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0),
-        Problem(D=9, C=3, q=0.3),
-        Problem(D=8, C=2, q=0.3, p=5),
-    )
-
-
 def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]:
     """Return |difference| (step, parameter) for each seed of feature and sets, and the reduced run.
 
     The reduced run does not depend on feature and sets.
     """
-    reduced = gradient_descent(
-        runs.population(problem, 1e-12),
-        learning_rate=runs.safe_learning_rate(problem),
-        steps=STEPS,
-        record="linear",
-        records=STEPS + 1,
-    )
-    if reduced.time.size != STEPS + 1:
-        raise RuntimeError(f"reduced descent stopped early: {reduced.message}")
+    rate = runs.safe_learning_rate(problem)
+    reduced = runs.reduced_descent(runs.population(problem, 1e-12), rate, STEPS)
     full = [path.states() for path in runs.full_descents(problem, False, context.seed)]
     return [np.abs(reduced.states[: len(states)] - states) for states in full], reduced
 
 
 def _figure(differences: Mapping[str, np.ndarray]) -> Figure:
+    data = xarray.Dataset(
+        {"difference": (("problem", "step", "parameter"), np.stack(list(differences.values())))},
+        coords={"problem": list(differences), "parameter": ["alpha", "gamma", "rho"]},
+        attrs={"tolerance": TOLERANCE},
+    )
     return report_figure(
         "reduced-against-full",
         "Reduced against full-matrix descent",
@@ -87,17 +76,8 @@ def _figure(differences: Mapping[str, np.ndarray]) -> Figure:
         "the D x D matrix and v, at every step, from the same start. Dashed: the tolerance; "
         "dotted: the unit of rounding.",
         draw_model_difference,
-        _data(differences),
+        data,
         (7.0, 3.4),
-    )
-
-
-def _data(differences: Mapping[str, np.ndarray]) -> xarray.Dataset:
-    """Return |reduced - full| (problem, step, parameter)."""
-    return xarray.Dataset(
-        {"difference": (("problem", "step", "parameter"), np.stack(list(differences.values())))},
-        coords={"problem": list(differences), "parameter": ["alpha", "gamma", "rho"]},
-        attrs={"tolerance": TOLERANCE},
     )
 
 

@@ -1,9 +1,10 @@
 """The limit of many patches: branches of alpha*, T1, and the jumps of alpha."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray
 
 from dynamics.core.continuation import folds
@@ -32,38 +33,22 @@ FROM = 100_000
 _GRID = 160
 
 
-class Differences(NamedTuple):
-    """Relative differences from the predicted values."""
-
-    alpha_star: float
-    T1: float
-
-
-class Jump(NamedTuple):
-    """Attention mass G at which alpha leaves its first branch: predicted, measured; NaN if none."""
-
-    fold: float
-    measured: float
-
-
 def measure(context: Context) -> Measurement:
     """Compare alpha*, T1 and the jumps of alpha with the limit of many patches."""
     cases = [*large.cases(context.quick, context.thorough), *large.degree_cases(context.quick)]
     flows = {case: large.run_flow(case) for case in context.track(cases)}
     limits = [Limit(large.C, f, p) for p, f in dict.fromkeys((c.p, c.features) for c in flows)]
-    differences_by_case = {case: differences(flow) for case, flow in flows.items()}
+    table = FLOWS.frame(
+        case.levels | differences(flow) | _jump(flow) for case, flow in flows.items()
+    )
     return Measurement(
         {
             "identities": proofs.decisions([large_D.prove()]),
             "limits": LIMITS.frame(map(_limit, limits)),
-            "flows": FLOWS.frame(
-                case.levels | differences_by_case[case]._asdict() | _jump(flow)
-                for case, flow in flows.items()
-            ),
+            "flows": table,
         },
-        large.parameters(context.quick, context.thorough)
-        | {"p": sorted({case.p for case in flows})},
-        tuple(_figures(limits, flows, differences_by_case, _shown(context.quick))),
+        large.parameters(context) | {"p": sorted({case.p for case in flows})},
+        _figures(limits, flows, table, _shown(context.quick)),
     )
 
 
@@ -87,20 +72,22 @@ def _jump(flow: Run) -> dict[str, Any]:
     return {"jump_sought": has_prediction, "fold_G": fold, "jump_G": measured}
 
 
-def differences(run: Run) -> Differences:
+def differences(run: Run) -> dict[str, float]:
     """Return the relative differences of alpha* and T1 of a flow from the limit."""
     problem = run.path.problem
     alpha = quasi_steady(Limit.of(problem), problem.D, problem.nu)
-    return Differences(
-        run.events.alpha_star / alpha - 1.0, run.events.T1.time / run.predicted_T1 - 1.0
-    )
+    return {
+        "alpha_star": run.events.alpha_star / alpha - 1.0,
+        "T1": run.events.T1.time / run.predicted_T1 - 1.0,
+    }
 
 
-def jump(run: Run) -> Jump:
-    """Return the G at which the first branch of alpha* ends, and the G at which the flow leaves it.
+def jump(run: Run) -> tuple[float, float]:
+    """Return the attention mass G at which alpha leaves its first branch, predicted and measured.
 
-    The flow has left the branch where alpha is twice its value at the fold, after T1. Without a
-    fold it has left where alpha grows by half while G grows by less than a tenth.
+    The prediction is the fold of the branch, NaN if there is none. The flow has left the branch
+    where alpha is twice its value at the fold, after T1. Without a fold it has left where alpha
+    grows by half while G grows by less than a tenth.
     """
     path = run.path
     fold = first_fold(Limit.of(path.problem), path.problem.D, path.problem.nu)
@@ -111,7 +98,7 @@ def jump(run: Run) -> Jump:
     else:
         nearby = np.searchsorted(G, 1.1 * G, side="right") - 1
         departure = np.flatnonzero(alpha[nearby] > 1.5 * alpha)
-    return Jump(fold.G, float(G[departure[0]]) if departure.size else float("nan"))
+    return fold.G, float(G[departure[0]]) if departure.size else float("nan")
 
 
 def turning_points(limit: Any) -> int:
@@ -134,10 +121,10 @@ def _shown(quick: bool) -> list[Case]:
 def _figures(
     limits: list[Limit],
     flows: dict[Case, Run],
-    differences_by_case: dict[Case, Differences],
+    table: pd.DataFrame,
     shown: list[Case],
-) -> list[Figure]:
-    return [
+) -> tuple[Figure, ...]:
+    return (
         report_figure(
             "scaling-branches",
             "Two branches of alpha*",
@@ -167,10 +154,10 @@ def _figures(
             "alpha at the start; (b) T1, predicted from the drift at gamma = rho = 0 and the "
             "largest |rho| of the run. Dashed: 2 %; dotted: a difference of order 1/D.",
             scaling.draw_differences,
-            difference_dataset(differences_by_case),
+            xarray.Dataset.from_dataframe(table[["alpha_star", "T1"]].abs().reset_index()),
             (7.0, 3.4),
         ),
-    ]
+    )
 
 
 def branch_curves(limits: Sequence[Limit], runs: Mapping[Any, Any]) -> xarray.Dataset:
@@ -230,22 +217,6 @@ def jump_panels(runs: Sequence[Any]) -> xarray.Dataset:
             )
         )
     return xarray.concat(panels, "panel")
-
-
-def difference_dataset(differences_by_case: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return |T1 / theory - 1| and |alpha* / theory - 1| of each flow (run,)."""
-    return xarray.Dataset(
-        {
-            "D": ("run", [case.D for case in differences_by_case]),
-            "p": ("run", [case.p for case in differences_by_case]),
-            "scaling": ("run", [case.scaling for case in differences_by_case]),
-            "T1": ("run", [abs(difference.T1) for difference in differences_by_case.values()]),
-            "alpha_star": (
-                "run",
-                [abs(difference.alpha_star) for difference in differences_by_case.values()],
-            ),
-        }
-    )
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:

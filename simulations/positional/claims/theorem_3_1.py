@@ -1,18 +1,21 @@
 """Theorem 3.1: generalized linear models err with probability at least 1/8."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import xarray
+from scipy import special
 
 from dynamics import Problem
-from dynamics.positional.baselines import linear_models as linear_models_exact
+from dynamics.positional.baselines import linear_models as models
 from simulations.figures import report_figure
 from simulations.positional import linear_models
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.figures import linear_models as figures
-from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Lower bound of the error in the theorem.
@@ -30,58 +33,46 @@ _QUICK_CERTIFIED = _CERTIFIED[:2]
 _SEARCHED = ((8, 2, 0.5), (12, 3, 0.3), (12, 4, 0.8), (16, 4, 0.5), (64, 4, 0.2), (64, 4, 0.25))
 _QUICK_SEARCHED = _SEARCHED[1:4]
 _DECODED = ((16, 4, 0.5), (32, 2, 0.1), (32, 4, 0.5), (32, 4, 0.75))
-_DECODED_COLUMNS = {
-    "exact": "decoded",
-    "sampled": "decoded_sampled",
-    "uniform": "decoded_uniform",
-}
 
 
 def measure(context: Context) -> Measurement:
     """Compute errors of uniform weights, of best weights by proof or search, and of base 3."""
-    sizes = _QUICK_SIZES if context.quick else _SIZES
-    images = 20_000 if context.quick else 100_000
-    curves = linear_models.error_curves(sizes, _RATIOS, images, context.seed)
+    sizes = context.choose(quick=_QUICK_SIZES, full=_SIZES)
+    images = context.choose(quick=20_000, full=100_000)
+    densities = DENSITIES.frame(row for size in sizes for row in linear_models.densities(*size))
+    samples = list(linear_models.sampled_errors(sizes, images, context.seed))
+    curves = _curves(sizes, samples)
     context.progress(0.3)
-    set_sizes = _SET_SIZES[:4] if context.quick else _SET_SIZES
-    powers = linear_models.power_errors(set_sizes, _POWERS)
-    context.progress(0.4)
-    certified = _QUICK_CERTIFIED if context.quick else _CERTIFIED
-    searched = _QUICK_SEARCHED if context.quick else _SEARCHED
-    starts = 6 if context.quick else 24
-    weights = linear_models.best_weights(certified, searched, starts, context.seed)
+    set_sizes = context.choose(quick=_SET_SIZES[:4], full=_SET_SIZES)
+    weights = WEIGHTS.frame(
+        linear_models.best_weights(
+            context.choose(quick=_QUICK_CERTIFIED, full=_CERTIFIED),
+            context.choose(quick=_QUICK_SEARCHED, full=_SEARCHED),
+            starts := context.choose(quick=6, full=24),
+            context.seed,
+        )
+    )
     context.progress(0.9)
-    decoded = linear_models.decoding_errors(_DECODED, images, context.seed)
+    decoded = DECODED.frame(linear_models.decoding_errors(_DECODED, images, context.seed))
     context.progress(1.0)
-    gain = weights["uniform"] - weights["best"]
-    samples = curves[["D", "C", "deviation"]].rename(ratio_sampled="density").to_dataframe()
     return Measurement(
         {
-            "critical densities": DENSITIES.frame(_densities(curves)),
-            "uniform weights": UNIFORM.frame(
-                uniform(int(C), k, float(powers["at"].sel(C=C, k_at=k)))
-                for C in powers["C"].values
-                for k in _POWERS
-            ),
-            "critical powers": POWERS.frame(
-                dict(zip(("C", "D", "critical_power"), row))
-                for row in powers[["D", "critical"]].to_dataframe().itertuples()
-            ),
-            "weights": WEIGHTS.frame(
-                _rows(weights.assign(improvement=gain), [*certified, *searched])
-            ),
-            "digits in base 3": DECODED.frame(_rows(decoded.rename(_DECODED_COLUMNS), _DECODED)),
-            "samples": SAMPLES.frame(samples.dropna().reset_index().to_dict("records")),
+            "critical densities": densities,
+            "uniform weights": UNIFORM.frame(uniform(C, k) for C in set_sizes for k in _POWERS),
+            "critical powers": POWERS.frame(map(_critical_power, set_sizes)),
+            "weights": weights,
+            "digits in base 3": decoded,
+            "samples": SAMPLES.frame(samples),
         },
         {"images sampled": images, "starts": starts},
-        (_figure(curves, powers, weights, decoded),),
+        (_figure(curves.assign_attrs(images=images), set_sizes, weights, decoded),),
     )
 
 
-def uniform(C: int, k: float, error: float) -> dict[str, Any]:
+def uniform(C: int, k: float) -> dict[str, Any]:
     """Return the row of uniform weights at q = C^k/D, D = 16 C^2.
 
-    ``error`` decides ties at random. The hypotheses on the data are read as in theorem-4.1. The
+    The error decides ties at random. The hypotheses on the data are read as in theorem-4.1. The
     disagreement is ``P[f* g <= 0]`` by the exact law, with ties counted as errors.
     """
     D = 16 * C * C
@@ -91,41 +82,56 @@ def uniform(C: int, k: float, error: float) -> dict[str, Any]:
         "k": k,
         "D": D,
         "meets": not theorem.hypotheses(problem).broken,
-        "error": error,
-        "disagreement": linear_models_exact.uniform_disagreement(problem).literal,
+        "error": _error(C, k),
+        "disagreement": models.uniform_disagreement(problem).literal,
     }
 
 
-def _densities(curves: xarray.Dataset) -> Iterator[dict[str, Any]]:
-    """Yield the critical density of each size, with ties at random or as errors."""
-    critical = {
-        "ties by a coin": "critical",
-        "ties as errors": "critical_literal",
-        "normal coefficients": "critical_gaussian",
-    }
-    for size in curves["size"].values:
-        curve = curves.sel(size=size)
-        for law in curve["kind"].values:
-            yield {
-                "D": int(curve["D"]),
-                "C": int(curve["C"]),
-                "kind": str(law),
-                "critical_density": float(curve[critical[law]]) if law in critical else math.nan,
-                "error_at_one": float(curve["reference"].sel(kind=law)),
-            }
+def _error(C: int, k: float) -> float:
+    """Return the error of uniform weights at q = C^k/D, D = 16 C^2."""
+    return linear_models.error_at(16 * C * C, C, C ** (k - 2.0))
 
 
-def _rows(
-    data: xarray.Dataset, cases: Sequence[tuple[int, int, float]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the row of each problem with its D, C and q."""
-    for case, row in zip(cases, data.to_dataframe().to_dict("records")):
-        yield dict(zip(("D", "C", "q"), case)) | row
+def _critical_power(C: int) -> dict[str, Any]:
+    """Return the k at which the error is 1/8 at q = C^k/D, D = 16 C^2."""
+    D = 16 * C * C
+    power = 2.0 + math.log(models.critical_ratio(D, C)) / math.log(C)
+    return {"C": C, "D": D, "critical_power": power}
+
+
+def _curves(sizes: Sequence[linear_models.Size], samples: list[dict[str, Any]]) -> xarray.Dataset:
+    """Return exact errors (size, ratio) and sampled ones (size, ratio_sampled), NaN where none."""
+    ratios = np.geomspace(*_RATIOS)
+    by_case = {(row["D"], row["C"], row["density"]): row["sampled"] for row in samples}
+    sampled = [[by_case.get((*size, r), math.nan) for r in linear_models.SAMPLED] for size in sizes]
+    coin = [[linear_models.error_at(*size, r) for r in ratios] for size in sizes]
+    return xarray.Dataset(
+        {
+            "coin": (("size", "ratio"), coin),
+            "sampled": (("size", "ratio_sampled"), sampled),
+            "normal": ("ratio", special.ndtr(-1.0 / np.sqrt(ratios))),
+        },
+        coords={
+            "size": [f"D={D}, C={C}" for D, C in sizes],
+            "ratio": ratios,
+            "ratio_sampled": list(linear_models.SAMPLED),
+        },
+        attrs={"level": LEVEL},
+    )
 
 
 def _figure(
-    curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
-) -> Any:
+    curves: xarray.Dataset, set_sizes: Sequence[int], weights: pd.DataFrame, decoded: pd.DataFrame
+) -> Figure:
+    k = np.linspace(0.75, 3.0, 46)
+    data = curves.assign_coords(set_size=list(set_sizes), k=k).assign(
+        error=(("set_size", "k"), [[_error(C, power) for power in k] for C in set_sizes]),
+        best=("weights_problem", weights.best),
+        weights_uniform=("weights_problem", weights.uniform),
+        proved=("weights_problem", weights.proved),
+        decoded=("decoded_problem", decoded.decoded),
+        decoded_uniform=("decoded_problem", decoded.decoded_uniform),
+    )
     return report_figure(
         "generalized-linear-models",
         "Theorem 3.1: where generalized linear models err with probability 1/8",
@@ -138,7 +144,7 @@ def _figure(
         "phi that decodes the digits of sum_j 3^j <w*, X_j> and applies f*; it errs where f* = 0 "
         "only.",
         figures.draw,
-        linear_models.merge_datasets(curves, powers, weights, decoded),
+        data,
         (9.6, 3.8),
     )
 

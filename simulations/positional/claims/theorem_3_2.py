@@ -1,10 +1,11 @@
 """Theorem 3.2: a transformer that generalizes although no row attends to its own set."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray
 
 from dynamics import Problem
@@ -32,6 +33,9 @@ _QUICK_LARGE = (*_LARGE[:4], *_SCALED[:2])
 #: Scale of the value vector in w*; with kappa = D the cubic part of the activation dominates.
 ALPHA = 1.0
 
+#: D, C and qD of a problem.
+Case = tuple[int, int, int]
+
 
 def measure(context: Context) -> Measurement:
     """Compute errors by enumeration, convolution and samples; optimize the Gram matrix."""
@@ -39,13 +43,16 @@ def measure(context: Context) -> Measurement:
     large = _QUICK_LARGE if context.quick else _LARGE
     images = 50_000 if context.quick else 200_000
     draws, attempts = (300, 4) if context.quick else (1_000, 20)
-    enumerated = enumerated_errors(small)
+    enumerated = ENUMERATED.frame(row for case in small for row in enumerated_errors(case))
     context.progress(0.2)
-    errors = errors_by_size(large, 64 if context.quick else 256, images, context.seed)
+    most_twins = 64 if context.quick else 256
+    errors = ERRORS.frame(row for case in large for row in exact_errors(case, most_twins))
+    margins = enumerated.xs("next set", level="rule").margin.reset_index().to_dict("records")
+    samples = list(sampled_errors(large, images, context.seed))
     context.progress(0.8)
     gram = gram_margins(16, 4, draws, attempts, context.seed)
     context.progress(1.0)
-    next_columns = ["margin", "silent", "sampled", "deviation"]
+    scaled = errors.error.unstack("rule").loc[[case for case in large if case in _SCALED]]
     optimized = gram["optimized"].max("attempt")
     matrix = {
         "rows_meeting": int(gram["rows_meeting"].min()),
@@ -56,35 +63,34 @@ def measure(context: Context) -> Measurement:
     }
     return Measurement(
         {
-            "all images": ENUMERATED.frame(_rows(enumerated)),
-            "errors": ERRORS.frame(_rows(errors[["error"]])),
-            "attention to the next set": NEXT.frame(
-                [*_rows(enumerated[["margin"]].sel(rule="next set")), *_rows(errors[next_columns])]
-            ),
-            "along D = 16 C^2": DECAY.frame(_rows(_decay(errors))),
+            "all images": enumerated,
+            "errors": errors,
+            "attention to the next set": NEXT.frame([*margins, *samples]),
+            "along D = 16 C^2": DECAY.frame(decay(scaled["next set"])),
             "A = P^T P": GRAM.frame([matrix]),
         },
         {"images sampled": images, "random P": draws, "optimizations": attempts},
-        (_figure(errors, gram),),
+        (_figure(scaled, gram),),
     )
 
 
-def _rows(data: xarray.Dataset) -> list[dict[str, Any]]:
-    """Return the rows of a dataset that have a number."""
-    numbers = data.to_dataframe().dropna(how="all", subset=list(data.data_vars))
-    return numbers.reset_index().to_dict("records")
+def decay(errors: pd.Series) -> Iterator[dict[str, Any]]:
+    """Yield -log(error)/log(D) of errors (D, C, qD), and its rise from case to case."""
+    before = math.nan
+    for (D, C, _), error in errors.items():
+        exponent = -math.log(error) / math.log(D)
+        yield {"D": D, "C": C, "exponent": exponent, "rise": exponent - before}
+        before = exponent
 
 
-def _decay(errors: xarray.Dataset) -> xarray.Dataset:
-    """Return -log(error)/log(D) of attention to the next set, and its rise from case to case."""
-    scaled = errors.isel(case=errors["scaled"].values).sel(rule="next set", drop=True)
-    exponent = -np.log(scaled["error"].values) / np.log(scaled["D"].values)
-    rise = np.diff(exponent, prepend=np.nan)
-    decay = scaled.assign(exponent=("case", exponent), rise=("case", rise))
-    return decay[["exponent", "rise"]]
-
-
-def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
+def _figure(errors: pd.DataFrame, gram: xarray.Dataset) -> Any:
+    problem = Problem(D=16, C=4, q=4 / 16)
+    twin, _ = explicit.paired_gram(problem, within=0.5, scale=1.0)
+    data = gram.assign(
+        A=(("scores", "row", "column"), [explicit.derangement_scores(problem, 2.0), twin]),
+        error=(("case", "rule"), errors[list(RULES)]),
+        D=("case", errors.index.get_level_values("D")),
+    ).assign_coords(scores=["derangement", "twin"], rule=list(RULES))
     return report_figure(
         "generalizing-without-association",
         "Theorem 3.2: generalizing without patch association",
@@ -98,82 +104,68 @@ def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
         "most 1 at D = 8, C = 2. Cauchy-Schwarz excludes positive margins unless the diagonal is "
         "omitted.",
         figures.draw,
-        merge_datasets(score_matrices(16, 4), large, gram),
+        data.assign_attrs(set_size=problem.C),
         (8.4, 7.0),
     )
 
 
-def score_matrices(D: int, C: int) -> xarray.Dataset:
-    """Return the scores of the derangement and of the twin Gram matrix."""
-    problem = Problem(D=D, C=C, q=C / D)
-    twin, _ = explicit.paired_gram(problem, within=0.5, scale=1.0)
-    return xarray.Dataset(
-        {"A": (("rule", "row", "column"), [explicit.derangement_scores(problem, 2.0), twin])},
-        coords={"rule": ["derangement", "twin"]},
-        attrs={"set_size": C},
-    )
+def enumerated_errors(case: Case) -> Iterator[dict[str, Any]]:
+    """Yield errors over all images at finite scores, and in the limit, for each rule."""
+    D, C, qD = case
+    problem = Problem(D=D, C=C, q=qD / D)
+    limit = explicit.block_error(problem, ALPHA).error
+    scores = [
+        (explicit.block_scores(problem), limit),
+        (explicit.derangement_scores(problem), limit),
+    ]
+    if problem.L % 2 == 0:
+        twin = explicit.paired_gram(problem, within=1.0, scale=40.0)[0]
+        scores.append((twin, explicit.paired_error(problem, ALPHA).error))
+    for rule, (A, limit) in zip(RULES, scores):
+        yield {
+            **_index(case),
+            "rule": rule,
+            "enumerated": explicit.exact_error(problem, A, ALPHA).error,
+            "limit": limit,
+            "margin": explicit.own_set_margin(A, contiguous(problem)).min(),
+        }
 
 
-def enumerated_errors(cases: Sequence[tuple[int, int, float]]) -> xarray.Dataset:
-    """Return errors over all images (case, rule) at finite scores, and in the limit."""
-    errors = np.full((len(cases), 3), np.nan)
-    limits = np.full((len(cases), 3), np.nan)
-    margins = np.full((len(cases), 3), np.nan)
-    for row, (D, C, qD) in enumerate(cases):
-        problem = Problem(D=D, C=C, q=qD / D)
-        scores = [explicit.block_scores(problem), explicit.derangement_scores(problem)]
-        limits[row, :2] = explicit.block_error(problem, ALPHA).error
-        if problem.L % 2 == 0:
-            scores.append(explicit.paired_gram(problem, within=1.0, scale=40.0)[0])
-            limits[row, 2] = explicit.paired_error(problem, ALPHA).error
-        for column, A in enumerate(scores):
-            errors[row, column] = explicit.exact_error(problem, A, ALPHA).error
-            margins[row, column] = explicit.own_set_margin(A, contiguous(problem)).min()
-    return xarray.Dataset(
-        {
-            "enumerated": (("case", "rule"), errors),
-            "limit": (("case", "rule"), limits),
-            "margin": (("case", "rule"), margins),
-        },
-        coords={**_coordinates(cases), "rule": list(RULES[:3])},
-    )
+def _index(case: Case) -> dict[str, float]:
+    """Return the index levels D, C and qD of a problem."""
+    return dict(zip(("D", "C", "qD"), case))
 
 
-def errors_by_size(
-    cases: Sequence[tuple[int, int, float]], twins: int, images: int, seed: int
-) -> xarray.Dataset:
-    """Return exact errors (case, rule) of the limits, and of the derangement on sampled images.
+def exact_errors(case: Case, most_twins: int) -> Iterator[dict[str, Any]]:
+    """Yield the exact error of each rule in the limit; twin sets up to ``D = most_twins``."""
+    D, C, qD = case
+    problem = Problem(D=D, C=C, q=qD / D)
+    block = explicit.block_error(problem, ALPHA).error
+    errors = dict.fromkeys(RULES[:2], block)
+    if most_twins >= D:
+        errors[RULES[2]] = explicit.paired_error(problem, ALPHA).error
+    errors[RULES[3]] = uniform_error(problem).literal
+    for rule, error in errors.items():
+        yield {**_index(case), "rule": rule, "error": error}
 
-    The rule of twin sets is computed up to ``D = twins``. Samples are used where more than ten
-    errors are expected.
-    """
-    errors = np.full((len(cases), len(RULES)), np.nan)
-    silent, sampled, margin = (np.full(len(cases), np.nan) for _ in range(3))
+
+def sampled_errors(cases: Sequence[Case], images: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the error of the derangement on sampled images if more than ten errors are expected."""
     streams = np.random.SeedSequence(seed, spawn_key=(34,)).spawn(len(cases))
-    for row, ((D, C, qD), stream) in enumerate(zip(cases, streams)):
+    for case, stream in zip(cases, streams):
+        D, C, qD = case
         problem = Problem(D=D, C=C, q=qD / D)
-        errors[row, :2] = explicit.block_error(problem, ALPHA).error
-        errors[row, 3] = uniform_error(problem).literal
-        silent[row] = zero_label_probability(problem)
-        if twins >= D:
-            errors[row, 2] = explicit.paired_error(problem, ALPHA).error
-        A = explicit.derangement_scores(problem)
-        margin[row] = explicit.own_set_margin(A, contiguous(problem)).min()
-        if errors[row, 0] * images > 10.0:
+        A, exact = explicit.derangement_scores(problem), explicit.block_error(problem, ALPHA).error
+        row = _index(case) | {
+            "margin": explicit.own_set_margin(A, contiguous(problem)).min(),
+            "silent": zero_label_probability(problem),
+        }
+        if exact * images > 10.0:
             rng = np.random.default_rng(stream)
-            sampled[row] = explicit.sampled_error(problem, A, ALPHA, images, rng).error
-    exact = errors[:, 0]
-    return xarray.Dataset(
-        {
-            "error": (("case", "rule"), errors),
-            "silent": ("case", silent),
-            "sampled": ("case", sampled),
-            "deviation": ("case", (sampled - exact) / np.sqrt(exact * (1.0 - exact) / images)),
-            "margin": ("case", margin),
-            "scaled": ("case", [qD == C**2 and D == 16 * C**2 for D, C, qD in cases]),
-        },
-        coords={**_coordinates(cases), "rule": list(RULES)},
-    )
+            sampled = explicit.sampled_error(problem, A, ALPHA, images, rng).error
+            deviation = (sampled - exact) / math.sqrt(exact * (1.0 - exact) / images)
+            row |= {"sampled": sampled, "deviation": deviation}
+        yield row
 
 
 def gram_margins(D: int, C: int, draws: int, attempts: int, seed: int) -> xarray.Dataset:
@@ -207,26 +199,6 @@ def gram_margins(D: int, C: int, draws: int, attempts: int, seed: int) -> xarray
             "optimized": (("diagonal", "attempt"), optimized),
         },
         coords={"diagonal": ["included", "excluded"]},
-    )
-
-
-def _coordinates(cases: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
-    """Return the name of each case and its D, C and qD."""
-    names = [f"D={D}, C={C}, qD={qD:g}" for D, C, qD in cases]
-    return {"case": names} | {
-        name: ("case", list(values)) for name, values in zip(("D", "C", "qD"), zip(*cases))
-    }
-
-
-def merge_datasets(
-    scores: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset
-) -> xarray.Dataset:
-    """Return the datasets of the figure as one."""
-    return xarray.merge(
-        [scores.rename(rule="scores"), large, gram],
-        combine_attrs="drop_conflicts",
-        compat="no_conflicts",
-        join="outer",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from simulations.figures import report_figure
 from simulations.positional import large_D_flows as large
 from simulations.positional.figures import large_D as figures
-from simulations.positional.large_D_flows import END_ACCURACY, LOSS_GOAL, Run, branch_dataset
+from simulations.positional.large_D_flows import END_ACCURACY, LOSS_GOAL, Run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -17,15 +17,11 @@ ERROR_GOAL = 1e-3 / math.log(2.0)
 
 def measure(context: Context) -> Measurement:
     """Compute the flow for every scaling of nu, qD and D, and evaluate its end."""
-    cases = large.cases(context.quick, context.thorough)
-    flows = {case: large.run_flow(case) for case in context.track(cases)}
-    data = branch_dataset(flows)
+    flows = FLOWS.frame(case.levels | _end(flow) for case, flow in large.flows(context).items())
+    data = large.grid(flows[["end", "settled_error", "test_error"]])
     return Measurement(
-        {
-            "flows": FLOWS.frame(case.levels | _end(flow) for case, flow in flows.items()),
-            "exponents": large.exponents(data, ("end",)),
-        },
-        large.parameters(context.quick, context.thorough),
+        {"flows": flows, "exponents": large.exponents(data, ("end",))},
+        large.parameters(context),
         (_figure(data),),
     )
 

@@ -7,15 +7,13 @@ from typing import Any
 
 from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
-from simulations.figures import report_figure
-from simulations.figures.shared import draw_tube
 from simulations.positional import proved_runs
 from simulations.positional import reference_runs as runs
 from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
-from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.reproduction.sentences import sentence
-from simulations.validated import Checked, Proof
+from simulations.validated import Checked
 
 
 def measure(context: Context) -> Measurement:
@@ -33,11 +31,17 @@ def measure(context: Context) -> Measurement:
         for problem in problems
     }
     trainings = [{"training": name} | comparison.row for name, comparison in comparisons.items()]
+    figure = proved_runs.tube_figure(
+        "theorem-4.1-proved",
+        "A trajectory proved",
+        proved_runs.flow(problems[0 if quick else 1], quick),
+        "",
+    )
     return Measurement(
         {"tubes": TUBES.frame(rows), "trainings": TRAININGS.frame(trainings)},
         proved_runs.settings(problems)
         | {"full matrices": asdict(proved_runs.SMALL), "steps of descent": proved_runs.STEPS},
-        (_figure(proved_runs.flow(problems[0 if quick else 1], quick)),),
+        (figure,),
     )
 
 
@@ -81,19 +85,6 @@ def row(problem: Problem, checked: Checked, horizon: float, error: float) -> dic
         "judged": problem != proved_runs.SQUARE_OF_FOUR,
         "pieces": checked.pieces,
     }
-
-
-def _figure(proof: Proof) -> Figure:
-    return report_figure(
-        "theorem-4.1-proved",
-        "A trajectory proved",
-        f"Flow at {runs.describe(proof.problem)}. (a) Proved bounds of the distance of alpha, "
-        "gamma and rho from the polynomials in the middle of the tube, part by part. (b) Proved "
-        "bounds of gamma - rho.",
-        draw_tube,
-        proof.to_dataset(),
-        (7.0, 4.6),
-    )
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:

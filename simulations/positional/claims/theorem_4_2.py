@@ -71,7 +71,7 @@ def _scan(context: Context, setting: Setting, runs: Sequence[Training]) -> Scan:
     own = (setting.problem, setting.rate_v, setting.rate_A, setting.steps)
     same = own == (scans[0].problem, scans[0].rate_v, scans[0].rate_A, scans[0].horizon)
     windows = {setting.N: [run.window for run in runs]} if same else {}
-    return sample_sizes.scan(scans, context.seed, context.progress, context.scratch, windows)
+    return sample_sizes.scan(scans, context, windows)
 
 
 def _part(context: Context, start: float, end: float) -> Context:

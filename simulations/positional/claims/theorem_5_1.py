@@ -37,7 +37,7 @@ def measure(context: Context) -> Measurement:
         if entry.qD == MIDDLE and entry.learner in learners
     ]
     judged = transfer.theorem_5_1_configs(context.quick, context.thorough)
-    sweeps = transfer.sweeps(entries + judged, context.seed, context.progress, context.scratch)
+    sweeps = transfer.sweeps(entries + judged, context)
     curves = {entry: sweeps[entry] for entry in entries}
     rows = [few_samples(entry, sweeps[entry], curves) for entry in judged]
     return Measurement(

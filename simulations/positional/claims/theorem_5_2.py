@@ -34,7 +34,7 @@ def measure(context: Context) -> Measurement:
         for entry in transfer.sweep_configs(context.quick, context.thorough)
         if entry.learner != IDEALIZED
     ]
-    sweeps = transfer.sweeps(entries, context.seed, context.progress, context.scratch)
+    sweeps = transfer.sweeps(entries, context)
     groups: dict[tuple[str, float], list[Sweep]] = {}
     for entry, sweep in sweeps.items():
         groups.setdefault((entry.learner, entry.qD), []).append(sweep)

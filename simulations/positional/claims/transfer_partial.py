@@ -30,7 +30,7 @@ SETTLED = 1.5
 
 def measure(context: Context) -> Measurement:
     """Fine-tune v with some sets changed; compare with the mixture of the two ends."""
-    sweeps = partial.sweeps(context.quick, context.seed, context.progress, context.scratch)
+    sweeps = partial.sweeps(context)
     shares = SHARES.frame(rows(sweeps, context.seed))
     D, _, sizes, runs = partial.configuration(context.quick)
     every, none = shares.loc[1.0], shares.loc[0.0]

@@ -34,12 +34,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 def _draw_errors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
     """Draw the errors at D = 16 C^2, q = C^2/D, against D."""
-    chosen = data.isel(case=data["scaled"].values.astype(bool))
     styles = ({"marker": "o"}, {"marker": "x", "markersize": 9}, {"marker": "s"}, {"marker": "^"})
     for number, rule in enumerate(RULES):
         artists[rule] = ax.plot(
-            chosen["D"],
-            chosen["error"].sel(rule=rule),
+            data["D"],
+            data["error"].sel(rule=rule),
             label=rule,
             **PROBLEM_STYLES[number],
             **styles[number],
@@ -47,7 +46,7 @@ def _draw_errors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None
     ax.set(
         xscale="log", yscale="log", xlabel="$D$  ($D=16C^2$, $q=C^2/D$)", ylabel=r"$P[f^*F\leq 0]$"
     )
-    ticks = np.unique(chosen["D"].values).tolist()
+    ticks = np.unique(data["D"].values).tolist()
     ax.set_xticks(ticks, [str(D) for D in ticks])
     ax.minorticks_off()
     ax.legend(loc="lower left", title="rows attend to")

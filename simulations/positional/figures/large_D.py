@@ -20,8 +20,8 @@ def draw_events(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         measured = times.plot(row["D"], row["T1"], label=label, **points)[0]
         theory = times.plot(row["D"], row["T1_theory"], **lines)[0]
         risks.plot(row["D"], row["risk_after_rise"], **lines)
-        for ended in (0.0, 1.0):
-            shown = row["risk_after_rise"].where(row["rise_ends"] == ended)
+        for ended in (False, True):
+            shown = row["risk_after_rise"].where(row["end_of_rise"].notnull() == ended)
             risks.plot(row["D"], shown, **points | {"fillstyle": "full" if ended else "none"})
         return {"T1": measured, "theory": theory}
 

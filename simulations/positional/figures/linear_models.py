@@ -60,7 +60,7 @@ def _draw_weights(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> Non
             zorder=3,
         )
     artists["decoded"] = ax.scatter(
-        data["decoded_uniform"], data["exact"], marker="s", color="#EE6677", label="base 3"
+        data["decoded_uniform"], data["decoded"], marker="s", color="#EE6677", label="base 3"
     )
     lowest = 6e-4
     ax.plot([lowest, 0.5], [lowest, 0.5], color="#999999", linewidth=0.8, label="equal")

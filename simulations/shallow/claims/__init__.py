@@ -15,6 +15,7 @@ CLAIMS = {
     "li-conserved": "conserved",
     "li-theorem-1-iterations": "theorem_1_iterations",
     "li-proposition-2": "proposition_2",
+    "li-optimizers": "optimizers",
     "li-sample-complexity": "sample_complexity",
     "li-sparsification": "sparsification",
     "li-noise": "noise",

@@ -54,7 +54,7 @@ class Forms(NamedTuple):
     Attributes
     ----------
     forms, expected
-        Numbers of forms found and of known ones.
+        Numbers of computed and of known forms.
     outside
         Largest distance of a unit form of one space from the other space.
     rates, controls

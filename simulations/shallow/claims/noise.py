@@ -27,6 +27,7 @@ from simulations.shallow.figures import noise
 from simulations.shallow.runs import (
     half_of_sets,
     map_in_threads,
+    output_weights,
     token_start,
     train_tokens_until,
     train_until,
@@ -122,7 +123,7 @@ def measure(context: Context) -> Measurement:
     return Measurement(
         {
             "growth": growth,
-            "parts": parts(grows(decide), grows_not(decide)),
+            "parts": parts(grows(decide), does_not_grow(decide)),
             "samples": SAMPLES.frame(
                 {"knob": knob, "run": name, "value": value, **cells("N", values)}
                 for (knob, name), row in rows.items()
@@ -183,13 +184,25 @@ def search(knob: str, name: str, context: Context, errors: dict[str, np.ndarray]
 
 
 def count_error(
-    knob: dict[str, float], run: tuple[bool, float], N: int | None, seed: int, root: int
+    norms: dict[str, float], run: tuple[bool, float], N: int | None, seed: int, root: int
 ) -> float:
-    """Return the test error after training on N samples, or on the population (None)."""
+    """Return the test error after training on N samples without noise.
+
+    Parameters
+    ----------
+    norms
+        Mapping from ``"sigma"`` or ``"delta"`` to the norm of this error.
+    run
+        Value of `RUNS`.
+    N
+        Number of samples; None: the population.
+    seed, root
+        Number of the training set, and root seed.
+    """
     attend, level = run
     chosen = problem(attend)
     population = cells_of(chosen)
-    start = erring_start(chosen, np.random.default_rng(_key(root, 6, seed)), **knob)
+    start = perturbed_start(chosen, np.random.default_rng(_key(root, 6, seed)), **norms)
     weights = population.probability
     if N is not None:
         rng = np.random.default_rng(_key(root, 7, N, seed))
@@ -198,14 +211,17 @@ def count_error(
 
 
 def token_error(
-    knob: dict[str, float], run: tuple[bool, float], N: int, seed: int, root: int
+    norms: dict[str, float], run: tuple[bool, float], N: int, seed: int, root: int
 ) -> float:
-    """Return the test error after training on N samples with noise of norm tau on each token."""
+    """Return the test error after training on N samples with noise of norm tau on each token.
+
+    Parameters are those of `count_error`, with ``"tau"`` as the error.
+    """
     attend, level = run
     chosen = problem(attend)
     start = token_start(chosen, np.random.default_rng(_key(root, 6, seed)))
     rng = np.random.default_rng(_key(root, 8, N, seed))
-    training, test = (draw_tokens(chosen, size, rng, noise=knob["tau"]) for size in (N, TEST))
+    training, test = (draw_tokens(chosen, size, rng, noise=norms["tau"]) for size in (N, TEST))
     if not attend:
         training, test = pooled(training), pooled(test)
     return train_tokens_until(chosen, start, ETA_TOKENS, level, training, test)
@@ -222,18 +238,17 @@ def pooled(tokens: Tokens) -> Tokens:
     )
 
 
-def erring_start(
+def perturbed_start(
     problem: ShallowProblem, rng: np.random.Generator, sigma: float = 0.0, delta: float = 0.0
 ) -> dict[str, np.ndarray]:
-    """Return initial weights in dimension 2M with errors of norm sigma and delta."""
+    """Return initial weights in dimension 2M with errors of norm sigma (V) and delta (K, Q)."""
     M, m = problem.M, problem.neurons
     W = problem.xi * rng.normal(size=(m, 2 * M))
     matrices = []
     for size in (sigma, delta, delta):
         error = rng.normal(size=(2 * M, M))
         matrices.append(np.eye(2 * M, M) + size * error / np.linalg.norm(error, axis=0))
-    a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
-    return dict(zip(("W_O", "V", "K", "Q", "a"), (W, *matrices, a)))
+    return dict(zip(("W_O", "V", "K", "Q", "a"), (W, *matrices, output_weights(problem))))
 
 
 def limit_share(sigma: float, context: Context) -> float:
@@ -261,7 +276,7 @@ def grows(t: pd.DataFrame) -> pd.Series[bool]:
     return t.growth_low > 1.0
 
 
-def grows_not(t: pd.DataFrame) -> pd.Series[bool]:
+def does_not_grow(t: pd.DataFrame) -> pd.Series[bool]:
     """Return whether N does not grow: the interval contains 1 or less, and ends below `GROWTH`."""
     return (t.growth_low <= 1.0) & (t.growth_high < GROWTH)
 

@@ -17,7 +17,20 @@ from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import rng_at
 from simulations.shallow.figures import attractor, concentration
-from simulations.shallow.runs import Descent, descend, map_in_threads, random_start, symmetric_start
+from simulations.shallow.runs import (
+    BELOW,
+    PLATEAU_ETA,
+    PLATEAU_RATIO,
+    PLATEAUS,
+    ROUNDING,
+    Descent,
+    attention_of,
+    descend,
+    map_in_threads,
+    problem_of,
+    random_start,
+    symmetric_start,
+)
 from simulations.shallow.system import SLIDES
 
 #: Iterations and attention read off the figure of the slides; errors at its ends and in between.
@@ -26,16 +39,11 @@ READ = (0.54, 0.66, 0.78, 0.85, 0.90, 0.91)
 READING, BETWEEN = 0.02, 0.1
 #: Runs of the mean curve.
 SEEDS = 40
-PLATEAUS = ((0.5, 0.05), (0.4, 0.1), (0.3, 0.1), (0.3, 0.2))
-#: At alpha_*, alpha_# = .3, .2 descent with eta_KQ = 2 already has another limit than the flow.
-PLATEAU_RATIO, PLATEAU_ETA, BELOW = 100.0, 0.005, 0.05
 ETAS, RATIO = (0.01, 0.03, 0.1, 0.3), 30.0
 RATIOS = (10.0, 30.0, 100.0, 300.0)
 #: The limit depends on eta if the exponent of eta in 1 - attention is at least `FLAT`, or if
 #: 1 - attention does not fall below this share along eta_KQ/eta.
 FLAT, HALF = 0.1, 0.5
-#: Allowed excess of attention over the plateau.
-ROUNDING = 1e-9
 MAP_RATIOS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 MAP_TOKENS = (1, 2, 4, 8)  # relevant tokens of 20
 #: xi sqrt m of the map; the small value is used at one number of relevant tokens.
@@ -124,7 +132,7 @@ def _descent(
     ratio: float, relevant: float = 0.4, confusion: float = 0.0, *, L: int = 20, eta: float = 0.1
 ) -> Descent:
     """Return the population descent from small symmetric weights until the loss is small."""
-    problem = _problem(ratio, relevant, confusion, L, xi=0.01, neurons=10)
+    problem = problem_of(ratio, relevant, confusion, L, xi=0.01, neurons=10)
     return descend(problem, symmetric_start(problem), eta, 1e-2, most=10**5)
 
 
@@ -136,25 +144,7 @@ def irrelevant_attention(relevant: float, confusion: float) -> float:
     patterns may distinguish them.
     """
     end = _descent(PLATEAU_RATIO, relevant, confusion, eta=PLATEAU_ETA).weights
-    logits = end["K"].T @ end["Q"][:, 2]
-    keys = np.array([relevant, confusion, 1.0 - relevant - confusion]) * np.exp(logits[:3])
-    return float(keys[0] / keys.sum())
-
-
-def _problem(
-    ratio: float, relevant: float, confusion: float, L: int, xi: float, neurons: int
-) -> ShallowProblem:
-    return ShallowProblem(
-        L=L,
-        alpha_relevant=relevant,
-        alpha_confusion=confusion,
-        background="single",
-        neurons=neurons,
-        overlap=0.0,
-        xi=xi,
-        attention_rate=ratio,
-        train_value=False,
-    )
+    return attention_of(end["K"].T @ end["Q"][:, 2], relevant, confusion)
 
 
 def exponent_of_rise() -> tuple[float, tuple[np.ndarray, np.ndarray]]:
@@ -183,7 +173,7 @@ def attractors(context: Context) -> pd.DataFrame:
 
     def end_state(case: tuple[float, int, float, int]) -> tuple[float, bool]:
         noise, relevant, ratio, seed = case
-        problem = _problem(ratio, relevant / 20, 0.0, 20, noise / 40**0.5, 40)
+        problem = problem_of(ratio, relevant / 20, 0.0, 20, noise / 40**0.5, 40)
         rng = rng_at(context.seed, 3, seed)
         eta = min(MAP_ETA, MAP_ETA_KQ / ratio)
         end = descend(problem, random_start(problem, rng), eta, MAP_HINGE, most=50_000)

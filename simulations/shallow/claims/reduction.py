@@ -157,8 +157,8 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists: dict[str, Any] = {}
     for number, name in enumerate(data["draw"].values):
         curve = data["difference"].isel(draw=number)
-        look = PROBLEM_STYLES[number] | {"linewidth": 1.2, "label": str(name)}
-        artists[str(name)] = left.plot(data["step"], curve.where(curve > 0.0), **look)[0]
+        style = PROBLEM_STYLES[number] | {"linewidth": 1.2, "label": str(name)}
+        artists[str(name)] = left.plot(data["step"], curve.where(curve > 0.0), **style)[0]
     left.axhline(data.attrs["tolerance"], **REFERENCE)
     left.axhline(np.finfo(float).eps, **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
     left.set(yscale="log", ylim=(1e-17, 1e-10), xlabel="step", ylabel=r"$|$counts $-$ tokens$|$")

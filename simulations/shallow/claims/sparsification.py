@@ -74,7 +74,7 @@ def measure(context: Context) -> Measurement:
         {
             "losses": LOSSES.frame(rows(runs)),
             "helps": helps,
-            "parts": parts(shown(helps), absent(helps)),
+            "parts": parts(is_helpful(helps), is_not_helpful(helps)),
         },
         {
             "tokens": [RELEVANT, CONFUSION, L - RELEVANT - CONFUSION],
@@ -172,12 +172,12 @@ def against(losses: Mapping[str, np.ndarray], name: str, levels: int) -> dict[st
     return values
 
 
-def shown(t: pd.DataFrame) -> pd.Series[bool]:
+def is_helpful(t: pd.DataFrame) -> pd.Series[bool]:
     """Return whether removing tokens helps, compared with all tokens and with random removal."""
     return (t.gain_low > 0.0) & (t.gain_over_random_low > 0.0)
 
 
-def absent(t: pd.DataFrame) -> pd.Series[bool]:
+def is_not_helpful(t: pd.DataFrame) -> pd.Series[bool]:
     """Return whether removing tokens does not help, compared with one of the two."""
     return (t.gain_high < 0.0) | (t.gain_over_random_high < 0.0)
 
@@ -189,11 +189,11 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
         "removed": REMOVED,
         "irrelevant": helps.count("removing them lowers the test loss", removed=IRRELEVANT),
         "noisiest": helps.count("removing them lowers the test loss", removed=NOISIEST),
-        "absent": f"{absent(helps.rows).sum()} of {len(helps.rows)}",
+        "absent": f"{is_not_helpful(helps.rows).sum()} of {len(helps.rows)}",
     }
 
 
-_BLUE, _RED = (look["color"] for look in PROBLEM_STYLES[:2])
+_BLUE, _RED = (style["color"] for style in PROBLEM_STYLES[:2])
 
 
 @styled
@@ -208,7 +208,7 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         losses = panel["each"].values
         scatter = np.linspace(-0.12, 0.12, len(losses))[:, None] - 0.15 + x
         ax.plot(scatter.ravel(), losses.ravel(), ".", color="#BBBBBB", markersize=3, zorder=1)
-        for part, shift, looks in (
+        for part, shift, style in (
             ("alike", -0.15, {"fmt": "s", "color": _BLUE, "label": "test samples treated alike"}),
             ("all", 0.2, {"fmt": "x", "color": _RED, "label": "test samples with all tokens"}),
         ):
@@ -216,7 +216,7 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             error = np.abs(
                 np.stack([panel[f"{part} low"].values, panel[f"{part} high"].values]) - value
             )
-            artists[part] = ax.errorbar(x + shift, value, error, capsize=3, **looks)
+            artists[part] = ax.errorbar(x + shift, value, error, capsize=3, **style)
         ax.axhline(float(panel["alike"][0]), **REFERENCE)
         ax.set_yscale("symlog", linthresh=1e-3)
         ax.set(title=f"noise {float(noise):g} on 20 of 50 tokens", ylim=(-1e-4, 2.0))
@@ -269,7 +269,7 @@ HELPS = Table(
         **columns("gain", "decrease of the test hinge loss by removing them"),
         **columns("gain_over_random", "additional decrease, compared with removing random tokens"),
     },
-    predicates={"removing them lowers the test loss": shown},
+    predicates={"removing them lowers the test loss": is_helpful},
 )
 
 CLAIM = Claim(

@@ -53,8 +53,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for number, (values, label) in enumerate(
         ((row, r"$\xi\sqrt{m}=1$"), (data["quiet"], r"$\xi\sqrt{m}=0.03$"))
     ):
-        looks = PROBLEM_STYLES[number] | {"label": label, "marker": "os"[number]}
-        artists[label] = right.plot(data["ratio"], values, **looks)[0]
+        style = PROBLEM_STYLES[number] | {"label": label, "marker": "os"[number]}
+        artists[label] = right.plot(data["ratio"], values, **style)[0]
     right.set(xscale="log", ylim=(-0.04, 1.04), xlabel=r"$\rho=\eta_{KQ}/\eta$")
     right.set_ylabel(r"share in a wrong attractor, $\alpha_*=0.1$")
     right.legend(loc="upper left")

@@ -1,8 +1,8 @@
-"""Claims of papers whose theories are stated in one file, one module each; light."""
+"""Claims of papers whose theories are in theory files, one module each; imports no solver."""
 
 from simulations.reproduction.claim import Paper
 
-#: Claim id -> module here.
+#: Mapping from the id of a claim to its module in this package.
 CLAIMS = {
     "theory-teacher": "teacher",
     "theory-in-context": "in_context",
@@ -11,7 +11,7 @@ CLAIMS = {
     "theory-factual-recall": "factual_recall",
     "theory-sparse-attention": "sparse_attention",
 }
-#: Claim id -> the paper whose theory is stated.
+#: Mapping from the id of a claim to its paper.
 PAPERS = {
     "theory-teacher": Paper(
         "Zhang, Zhao, Gu, Cao",

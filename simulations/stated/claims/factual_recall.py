@@ -1,4 +1,4 @@
-"""Facts that linear attention stores: the relation before the subject, and a rest between them."""
+"""Factual recall by linear attention: relation before subject, and a plateau between them."""
 
 import math
 from collections.abc import Mapping
@@ -19,22 +19,22 @@ from simulations.stated.runs import risk
 from symbolic.theory import load_theory
 
 FILE = Path(__file__).parents[1] / "examples" / "factual_recall.py"
-#: Subjects, answers of a relation and relations. The last but two has similar rates.
+#: Numbers of subjects, of answers of a relation, and of relations. (12, 12, 8) has similar rates.
 SIZES = (
     (16, 8, 4), (64, 8, 4), (32, 16, 2), (60, 12, 6), (256, 32, 8), (12, 12, 8), (2, 2, 32),
     (4, 4, 32),
 )  # fmt: skip
-#: Starts alpha of the flows, and sizes and size of the start of flows of every entry.
+#: Starts alpha of reduced flows. Sizes and standard deviation of the start of flows of every entry.
 STARTS = (1e-3, 1e-4, 1e-5)
 FREE, FREE_START = (64, 8, 4), 1e-5
-#: Ratio of rates from which one part should be learned before the other.
+#: Smallest ratio of rates at which one part should be learned before the other.
 APART = 2.0
-#: Allowed: parts against the derived loss; times; delay of a smaller start; level of the rest.
+#: Tolerances: sum of the parts; half-loss times; delay by a smaller start; level of the plateau.
 SAME, TIME, DELAY, LEVEL = 1e-12, 1e-6, 0.01, 0.05
 
 
 def measure(context: Context) -> Measurement:
-    """Derive the theory, follow reduced flows, and flows of every entry from random starts."""
+    """Derive the theory, and integrate reduced flows and flows of every entry."""
     theory = load_theory(FILE)
     sizes = context.choose(quick=(*SIZES[:3], *SIZES[-2:]), full=SIZES)
     findings = examine(theory, {"S": 4, "D": 2, "R": 3, "N": 2, "L": 2, "alpha": 0.5})
@@ -43,10 +43,10 @@ def measure(context: Context) -> Measurement:
         "moving": findings.manifold.discovered,
         "difference": max(findings.check.difference, findings.check.spread),
         "agrees": findings.agrees,
-        "parts": max(difference(theory, each, context.seed) for each in sizes),
+        "parts": max(difference(theory, x, context.seed) for x in sizes),
     }
     context.progress(0.2)
-    problems = [(each, alpha) for each in sizes for alpha in STARTS]
+    problems = [(x, alpha) for x in sizes for alpha in STARTS]
     flows = {
         problem: reduced_flow(theory, *problem) for problem in context.track(problems, 0.2, 0.6)
     }
@@ -100,7 +100,7 @@ def _of_flow(sizes: Sizes, alpha: float, flow: Learned) -> dict[str, Any]:
 
 
 def _delays(flows: Mapping[Any, Learned]) -> list[dict[str, Any]]:
-    """Return how much later each part is learned from the smallest start, over the prediction."""
+    """Return the delay of each part by the smallest start, over the prediction."""
     before, after = STARTS[-2:]
     return [
         {
@@ -118,9 +118,9 @@ def _delays(flows: Mapping[Any, Learned]) -> list[dict[str, Any]]:
 def _figure(flows: Mapping[Any, Learned], free: list[Learned]) -> Figure:
     flow = flows[FREE, FREE_START]
     sizes = list(dict.fromkeys(sizes for sizes, _ in flows))
-    known = [parts(*each) for each in sizes]
+    known = [parts(*x) for x in sizes]
     ratio = np.array(
-        [[flows[each, alpha].subject / flows[each, alpha].relation for each in sizes]
+        [[flows[x, alpha].subject / flows[x, alpha].relation for x in sizes]
          for alpha in STARTS]
     )  # fmt: skip
     data = xarray.Dataset(
@@ -129,7 +129,7 @@ def _figure(flows: Mapping[Any, Learned], free: list[Learned]) -> Figure:
             "loss": ("time", flow.loss),
             "random": (
                 ("run", "time"),
-                np.array([np.interp(flow.time, each.time, each.loss) for each in free]),
+                np.array([np.interp(flow.time, x.time, x.loss) for x in free]),
             ),
             "level": math.log(FREE[1]),
             "rates": ("problem", [x["relation"].rate / x["subject"].rate for x in known]),
@@ -156,7 +156,7 @@ def _figure(flows: Mapping[Any, Learned], free: list[Learned]) -> Figure:
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    """Return the numbers of the sentence."""
+    """Return the numbers in the sentence of the claim."""
     flows, random = tables["flows"], tables["random starts"].data
     rows = flows.data[flows.judged]
     return {
@@ -172,17 +172,19 @@ _RESTS = "the loss rests at log of the number of answers left"
 _COLUMNS = {
     "relation": Column("half-loss time of the relation", "flow time"),
     "subject": Column("half-loss time of the subject", "flow time"),
-    "in_order": Column("what grows faster is learned first"),
-    "rest": Column("loss where it rests, over log of the answers left, - 1"),
+    "in_order": Column("the part with the larger rate is learned first"),
+    "rest": Column("loss on the plateau / log of the number of answers left, - 1"),
 }
 REDUCTION = Table(
     index=(),
     columns={
-        "order_parameters": Column("order parameters that are derived"),
-        "moving": Column("values that move, from the gradient alone"),
-        "difference": Column("largest difference from the full model, relative", atol=1e-11),
+        "order_parameters": Column("derived order parameters"),
+        "moving": Column("values that move, detected from the gradient"),
+        "difference": Column("largest relative difference from the full model", atol=1e-11),
         "agrees": Column("the reduction agrees with the full model"),
-        "parts": Column("derived risk - sum of two logarithms, relative", atol=SAME),
+        "parts": Column(
+            "relative difference of the risk from the sum of two logarithms", atol=SAME
+        ),
     },
     strict={
         "eight order parameters": lambda t: t.order_parameters == 8,
@@ -195,8 +197,8 @@ FLOWS = Table(
     columns={
         "rates": Column("growth rate of the relation over that of the subject"),
         **_COLUMNS,
-        "relation_off": Column("time of the relation over its integral, - 1", atol=TIME),
-        "subject_off": Column("time of the subject over its integral, - 1", atol=TIME),
+        "relation_off": Column("time of the relation / its integral, - 1", atol=TIME),
+        "subject_off": Column("time of the subject / its integral, - 1", atol=TIME),
     },
     strict={
         "both times are integrals of separate equations": lambda t: (
@@ -211,7 +213,7 @@ FLOWS = Table(
 )
 DELAYS = Table(
     index=("S", "D", "R", "part"),
-    columns={"delay": Column("delay by a tenth of the start, over log 10 / growth rate")},
+    columns={"delay": Column("delay by a ten times smaller start, over log 10 / growth rate")},
     strict={"a smaller start delays by log / rate": lambda t: (t.delay - 1.0).abs() <= DELAY},
 )
 RANDOM = Table(
@@ -236,20 +238,20 @@ CLAIM = Claim(
     method=(
         "The theory derived from a file: eight order parameters for all sizes. Its loss is "
         "log(1 + (D - 1) e^-x) + log(1 + (R - 1) e^-z), x of the subject and z of the relation, "
-        "and each part has an equation of its own, whose growth rates at 0 are sqrt((D - 1) / D) "
+        "and each part has a separate equation, whose growth rates at 0 are sqrt((D - 1) / D) "
         "/ (S sqrt(R)) and sqrt((R - 1) / (R D)) / R. Half-loss times of derived flows against "
         "integrals of these equations, over sizes and starts; flows of every entry from random "
         "starts."
     ),
     criterion=(
         "The reduction is exact: 1e-11 against the full model, 1e-12 against the two logarithms, "
-        "1e-6 for the half-loss times (the solver allows 1e-10 in each step). A tenth of a small "
-        "start delays each by log 10 / rate, to 1 %. Order and rest are for small starts, here "
-        "at most 1e-3, and judged where one rate is at least twice the other: what grows faster "
-        "is learned first, and the loss, where it falls slowest in log time between the "
-        "half-loss times, is within 5 % of log of the number of answers left (D, or R where the "
-        "subject is first). The same of random starts, for S = 64, D = 8, R = 4. The first "
-        "three: fails, otherwise a finding."
+        "1e-6 for the half-loss times (the solver allows 1e-10 in each step). A ten times smaller "
+        "start delays each by log 10 / rate, to 1 %. Order and plateau are for small starts, here "
+        "at most 1e-3, and evaluated if one rate is at least twice the other: the part with the "
+        "larger rate is learned first, and the loss, where it decreases slowest in log time "
+        "between the half-loss times, is within 5 % of log of the number of answers left (D, or R "
+        "if the subject is first). The same for random starts, with S = 64, D = 8, R = 4. The "
+        "first three: fails, otherwise a finding."
     ),
     tables={
         "reduction": REDUCTION,
@@ -266,7 +268,7 @@ CLAIM = Claim(
     tolerance=LEVEL,
     quick_note="five sizes instead of eight, two random starts instead of four",
     assumptions=(
-        "model, statement and names as public notes describe them, not the paper itself; all "
-        "entries start at alpha; one noise token"
+        "model, statement and names of public notes, not of the paper; all entries start at "
+        "alpha; one noise token"
     ),
 )

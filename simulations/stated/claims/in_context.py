@@ -1,4 +1,4 @@
-"""Linear attention that learns to regress in context: one drop, a staircase, ends and plateaus."""
+"""In-context regression by linear attention: one drop or a staircase, ends and plateaus."""
 
 import math
 from collections.abc import Mapping
@@ -24,22 +24,22 @@ from symbolic.theory import load_theory
 from symbolic.theory.export.printed import latex_equations
 
 FILES = Path(__file__).parents[1] / "examples"
-#: Coordinates of either kind, pairs, and both variances, of flows from small starts.
+#: Numbers of coordinates of both variances and of pairs, and the variances, of reduced flows.
 WHITE = ((1, 1, 10), (2, 2, 31), (8, 8, 100))
 SPECTRUM = ("m", "n", "N", "lam", "mu")
 SPECTRA = ((2, 2, 31, 0.4, 0.1), (1, 3, 31, 0.3, 0.2), (4, 12, 200, 1.0, 0.1))
 #: Starts u(0) of the plateaus; v(0) = sqrt(d) u(0).
 STARTS = (1e-2, 1e-3, 1e-4, 1e-5)
-#: The staircase: variances, pairs, and how large every entry begins.
+#: The staircase: variances, number of pairs, and standard deviation of the random start.
 STEPS, PAIRS, SIZE = (0.4, 0.3, 0.2, 0.1), 31, 0.02
-#: Distances allowed: sigmoid, end, growth of the plateau, a level (of the whole fall).
+#: Tolerances: sigmoid, end, growth of the plateau, and levels relative to the total decrease.
 SIGMOID, END, PLATEAU, LEVEL = 1e-6, 1e-6, 0.01, 0.01
-#: A drop is a peak of -dL/dlog t of at least this part of the highest.
+#: A drop is a peak of -dL/dlog t of at least this multiple of the highest.
 PEAK = 0.02
 
 
 def measure(context: Context) -> Measurement:
-    """Derive both theories, follow reduced flows, and the full model of four heads."""
+    """Derive both theories, and integrate reduced flows and the full model of four heads."""
     merged, heads = (
         load_theory(FILES / f"in_context_{name}.py") for name in ("regression", "heads")
     )
@@ -95,27 +95,27 @@ def _as_stated(stairs: list[dict[str, Any]]) -> dict[str, int]:
 def _reduction(findings: list[Any]) -> list[dict[str, Any]]:
     return [
         {
-            "theory": each.theory,
-            "difference": max(each.check.difference, each.check.spread),
-            "agrees": each.agrees,
-            "conserved": len(each.conserved) if each is findings[0] else np.nan,
-            "orbits": each.manifold.orbits,
-            "discovered": each.manifold.discovered,
-            "growth": each.manifold.growth,
+            "theory": result.theory,
+            "difference": max(result.check.difference, result.check.spread),
+            "agrees": result.agrees,
+            "conserved": len(result.conserved) if result is findings[0] else np.nan,
+            "orbits": result.manifold.orbits,
+            "discovered": result.manifold.discovered,
+            "growth": result.manifold.growth,
         }
-        for each in findings
+        for result in findings
     ]
 
 
 class Drops(NamedTuple):
-    """How often a loss drops, and where it rests between (and at its end)."""
+    """Number of drops of a loss, and its values on the plateaus after each of them."""
 
     number: int
     rests: list[float]
 
 
 def levels() -> np.ndarray:
-    """Return half of tr Lambda - sum_(i <= m) lambda_i / (1 + (1 + tr Lambda / lambda_i) / N)."""
+    """Return the levels 1/2 [tr L - sum_(i <= m) l_i / (1 + (1 + tr L / l_i) / N)], m = 0 to 4."""
     lam = np.array(STEPS)
     learned = lam / (1.0 + (1.0 + lam.sum() / lam) / PAIRS)
     return np.asarray(0.5 * (lam.sum() - np.append(0.0, np.cumsum(learned))))
@@ -128,7 +128,7 @@ def _flow(theory: Any, horizon: float, **values: float) -> Trajectory:
 
 
 def white_flow(theory: Any, m: int, n: int, N: int) -> float:
-    """Return how far s = v u leaves the solution of ds/dt = 2 sqrt(d) s (1 - a s), relative."""
+    """Return the relative distance of s = v u from the sigmoid: ds/dt = 2 sqrt(d) s (1 - a s)."""
     d, u0 = m + n, 1e-2
     flow = _flow(
         theory, 12.0 / d**0.5, m=m, n=n, N=N, lam=1.0, mu=1.0, v_start=u0 * d**0.5, u_start=u0
@@ -157,7 +157,7 @@ def falling(theory: Any, *spectrum: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def end_of(theory: Any, *spectrum: Any) -> float:
-    """Return how far v u_i a_i is from 1 at the end, the worst of the two kinds."""
+    """Return the largest distance of v u_i a_i from 1 at the end, for both variances."""
     m, n, N, lam, mu = spectrum
     flow = _flow(theory, 1e4 / (min(lam, mu) ** 2), **_values(spectrum, STARTS[0]))
     variances = np.array([lam, mu])
@@ -166,7 +166,7 @@ def end_of(theory: Any, *spectrum: Any) -> float:
 
 
 def plateau_growth(theory: Any, *spectrum: Any) -> float:
-    """Return how much longer the plateau is at a tenth of the start, over log 10 / rate."""
+    """Return the delay by a start that is ten times smaller, over log 10 / rate."""
     m, n, _, lam, mu = spectrum
     rate, times = _rate(m, n, lam, mu), []
     for u0 in STARTS[-2:]:
@@ -177,7 +177,7 @@ def plateau_growth(theory: Any, *spectrum: Any) -> float:
 
 
 def staircase(theory: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return time and loss of the full model from small random entries, all of them free."""
+    """Return time and loss of the full model from small random entries."""
     at = {"N": PAIRS, "start": SIZE} | dict(zip("abcd", STEPS))
     model = FullModel(theory, theory.checked(at), integrated=True).dense
     rng = rng_at(seed, 16)
@@ -198,7 +198,7 @@ def staircase(theory: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def drops(time: np.ndarray, loss: np.ndarray) -> Drops:
-    """Return how many drops a loss has in log time, and where it is slowest after each."""
+    """Return the number of drops of a loss in log time, and its slowest point after each."""
     grid = np.geomspace(time[0], time[-1], 400)
     level = np.interp(np.log(grid), np.log(time), loss)
     fall = -np.gradient(level, np.log(grid))
@@ -209,9 +209,9 @@ def drops(time: np.ndarray, loss: np.ndarray) -> Drops:
 
 
 def off(stairs: Drops) -> float:
-    """Return the largest distance of a rest from a level, of the last from the last, of the fall.
+    """Return the largest distance of a plateau from the nearest level, over the total decrease.
 
-    Two steps at the same time skip the level between them.
+    The last plateau is compared with the last level. Two simultaneous steps skip a level.
     """
     expected, rests = levels(), np.array(stairs.rests)
     nearest = np.abs(rests[:, None] - expected[1:]).min(axis=1).max()
@@ -235,9 +235,9 @@ def _figure(merged: Any, curves: list[tuple[np.ndarray, np.ndarray]]) -> Figure:
     )
     return report_figure(
         "theory-in-context",
-        "In-context regression: one drop, or one a head",
+        "In-context regression: one drop, or one for each head",
         "(a) Loss of the reduced flow with a merged key-query matrix (d = 4, two variances .4 and "
-        ".1, N = 31) from four starts: one drop, later by the same time for each tenth. (b) Loss "
+        ".1, N = 31) from four starts: one drop, and equal delays of starts in ratio 10. (b) Loss "
         "of the full model with four heads of rank one, variances .4 to .1, from small random "
         "entries; dashed: the paper's levels.",
         in_context.draw,
@@ -247,7 +247,7 @@ def _figure(merged: Any, curves: list[tuple[np.ndarray, np.ndarray]]) -> Figure:
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    """Return the numbers of the sentence."""
+    """Return the numbers in the sentence of the claim."""
     numbers = [*tables["white data"].data.drops, *tables["spectra"].data.drops]
     row = tables["random starts"].data.iloc[0]
     interval = stats.binomtest(int(row.as_stated), int(row.starts)).proportion_ci()
@@ -262,12 +262,12 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 REDUCTION = Table(
     index=("theory",),
     columns={
-        "difference": Column("largest difference from the full model, relative", atol=1e-11),
+        "difference": Column("largest relative difference from the full model", atol=1e-11),
         "agrees": Column("the reduction agrees with the full model"),
-        "conserved": Column("conserved forms", missing="not sought"),
-        "orbits": Column("order parameters that are derived"),
-        "discovered": Column("values that move, from the gradient alone"),
-        "growth": Column("fastest growth of a deviation at the start", "1 / flow time"),
+        "conserved": Column("conserved forms", missing="not computed"),
+        "orbits": Column("derived order parameters"),
+        "discovered": Column("values that move, detected from the gradient"),
+        "growth": Column("largest growth rate of a deviation at the start", "1 / flow time"),
     },
     strict={
         "the reduction is the full model": lambda t: t.agrees,
@@ -279,8 +279,8 @@ REDUCTION = Table(
 WHITE_DATA = Table(
     index=("d", "N"),
     columns={
-        "sigmoid": Column("distance of v u from the sigmoid, relative", atol=SIGMOID),
-        "drops": Column("drops of the loss, merged"),
+        "sigmoid": Column("relative distance of v u from the sigmoid", atol=SIGMOID),
+        "drops": Column("drops of the loss, merged weights"),
     },
     strict={
         "v u follows the sigmoid": lambda t: t.sigmoid <= SIGMOID,
@@ -291,8 +291,8 @@ OTHER_SPECTRA = Table(
     index=SPECTRUM,
     columns={
         "end": Column("distance of v u_i a_i from 1 at the end", atol=END),
-        "plateau": Column("wait at a tenth of the start, over log 10 / rate"),
-        "drops": Column("drops of the loss, merged"),
+        "plateau": Column("delay by a ten times smaller start, over log 10 / rate"),
+        "drops": Column("drops of the loss, merged weights"),
     },
     strict={
         "v u_i ends at 1 / a_i": lambda t: t.end <= END,
@@ -304,7 +304,9 @@ STAIRS = Table(
     index=("run",),
     columns={
         "steps": Column("drops of the loss, four heads of rank one", rtol=math.inf),
-        "levels_off": Column("largest distance from a level, of the whole fall", rtol=math.inf),
+        "levels_off": Column(
+            "largest distance from a level, over the total decrease", rtol=math.inf
+        ),
     },
     predicates={
         "one drop for each eigenvector": lambda t: t.steps == len(STEPS),
@@ -315,7 +317,7 @@ STARTS_AS_STATED = Table(
     index=(),
     columns={
         "starts": Column("random starts"),
-        "as_stated": Column("of these, how many descend the staircase", rtol=math.inf),
+        "as_stated": Column("random starts that descend the staircase", rtol=math.inf),
     },
     strict={"some start descends the staircase": lambda t: t.as_stated >= 1},
 )
@@ -329,18 +331,19 @@ CLAIM = Claim(
         "descends a staircase, one step for each eigenvector, whose levels are known."
     ),
     method=(
-        "Both theories derived from files of some fifty lines, Gaussian prompts integrated "
-        "exactly; reduced flows against the sigmoid, the end and the plateau's growth with the "
-        "start; the full model of four heads, every entry free, from small random starts."
+        "Both theories derived from files of about fifty lines, with exact means over Gaussian "
+        "prompts; reduced flows against the sigmoid, the end, and the growth of the plateau with "
+        "smaller starts; the full model of four heads, with every entry, from small random starts."
     ),
     criterion=(
         "The reduction is exact: 1e-11 against the full model, one conserved form. The sigmoid and "
         "the end are equalities (1e-6: the flow's tolerance). The plateau of a linear instability "
-        "grows by log 10 / (sum lambda^4)^(1/2) for a tenth of the start, to 1 %. A drop is a peak "
-        "of -dL/dlog t of 2 % of the highest: one where white data are merged (more in another "
-        "spectrum is a finding), four with four heads, each rest within 1 % of the whole fall of "
-        "a level. The statement is for small starts: entries of .02. One start at "
-        "least must show this; one that does not (two heads at once, a late one) is a finding."
+        "grows by log 10 / (sum lambda^4)^(1/2) for a ten times smaller start, to 1 %. A drop is a "
+        "peak of -dL/dlog t of 2 % of the highest: one for white data and merged weights (more "
+        "for another spectrum is a finding), four for four heads, with each plateau within 1 % of "
+        "the total decrease of a level. The statement is for small starts: entries of .02. At "
+        "least one start must show this; another one (two heads at once, a late head) is a "
+        "finding."
     ),
     tables={
         "reduction": REDUCTION,
@@ -356,11 +359,11 @@ CLAIM = Claim(
         "steps in {low:.0%} to {high:.0%} (95 %) of starts."
     ),
     tolerance=LEVEL,
-    quick_note="one random start instead of three, and the heads are not held against the oracle",
+    quick_note="one random start instead of three; heads are not checked against the full model",
     amended=(
         "Random starts of .02 were chosen after two pilot runs at .05: in one of them a head that "
-        "turns late made a fifth peak. A start without the four steps failed at first; with "
-        "independent root seeds 0 to 4 it is 2 of 15, so that the root decided the verdict."
+        "rotates late made a fifth peak. At first, a start without the four steps failed; these "
+        "are 2 of 15 with root seeds 0 to 4, so that the root seed determined the verdict."
     ),
-    assumptions="the dense reading; equations as public notes tell them, not the paper's text",
+    assumptions="the full models of the theory files; equations of public notes, not the paper",
 )

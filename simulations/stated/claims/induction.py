@@ -1,4 +1,4 @@
-"""An induction head: 19 numbers of two layers, the three that make it, and when they emerge."""
+"""Induction head: 19 order parameters of two layers, and the emergence of the three in the head."""
 
 import math
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from simulations.stated.emergence import (
     SOLVED,
     START,
     THRESHOLDS,
-    Free,
+    FullFlow,
     ThreeFlow,
     far_from_limits,
-    free_flow,
+    full_flow,
     in_order,
     powers,
     pull,
@@ -33,15 +33,16 @@ from symbolic.theory import Theory, load_theory
 from symbolic.theory.export.printed import latex_equations
 
 FILE = Path(__file__).parents[1] / "examples" / "induction.py"
-#: Pairs at which every entry is free; in flows of three numbers; in flows of all 19.
-SMALL, LONG, FREE = (2, 3), (32, 64, 128, 256, 512, 1024), (2, 3, 4, 8, 16, 32)
-#: Pairs of the flows of three numbers that the figure shows.
+#: Numbers of pairs N: models with every entry, flows of three order parameters, flows of all 19.
+SMALL, LONG, FULL = (2, 3), (32, 64, 128, 256, 512, 1024), (2, 3, 4, 8, 16, 32)
+#: Numbers of pairs in the figure, in flows of three order parameters.
 SHOWN = (32, 128)
-#: Pairs up to which all 19 begin at random, too, and how many random starts there are of each.
-DRAWN, SEEDS = 8, 2
-#: Allowed: difference of the readings; what is off by order 1/N, times N; the power of the loss.
+#: Largest N of random starts of all 19, and number of random starts for each N.
+LARGEST_RANDOM, SEEDS = 8, 2
+#: Tolerances: difference of the implementations; corrections of order 1/N, times N; exponent of the
+#: loss.
 SAME, CORRECTION, POWER = 1e-12, 3.0, 0.05
-#: What `simulations.stated.emergence.Structure` should count: the 19 are those of Theorem 1.
+#: Expected counts of `simulations.stated.emergence.Structure`: the 19 are those of Theorem 1.
 COUNTS = {
     "orbits": 19,
     "values": 19,
@@ -50,28 +51,28 @@ COUNTS = {
     "conserved": 2,
     "dimension": 12,
 }
-#: The power of N of the time at which each number emerges, and at which the task is solved.
+#: Expected exponents of N: of the emergence times, and of the time at which the task is solved.
 STATED = {"g": 1.0, "b": 2.0, "a": 2.0, "loss": 2.0}
 
 
 def measure(context: Context) -> Measurement:
-    """Compare the readings, and follow three numbers, and all 19."""
+    """Compare the implementations, and integrate the flows of three and of all 19 parameters."""
     theory = load_theory(FILE)
-    small, lengths, free = context.choose(
-        quick=(SMALL[:1], LONG[:3], FREE[:3]), full=(SMALL, LONG, FREE)
+    small, lengths, full = context.choose(
+        quick=(SMALL[:1], LONG[:3], FULL[:3]), full=(SMALL, LONG, FULL)
     )
     starts = (None, *((context.seed, number) for number in range(SEEDS)))
     structures = [structure(theory, N, context.seed) for N in small]
     context.progress(0.2)
     threes = [three_flow(theory, N, seed) for seed in starts for N in lengths]
     context.progress(0.4)
-    runs = [(N, seed) for N in free for seed in (starts if N <= DRAWN else starts[:1])]
-    flows = [free_flow(N, seed) for N, seed in context.track(runs, 0.4)]
+    runs = [(N, seed) for N in full for seed in (starts if N <= LARGEST_RANDOM else starts[:1])]
+    flows = [full_flow(N, seed) for N, seed in context.track(runs, 0.4)]
     return Measurement(
         {
             "every entry": EVERY_ENTRY.frame(
-                {"N": each.N, "difference": each.difference, **dict(zip(COUNTS, each.counts))}
-                for each in structures
+                {"N": x.N, "difference": x.difference, **dict(zip(COUNTS, x.counts))}
+                for x in structures
             ),
             "three numbers": THREE.frame(map(_of_three, threes)),
             "powers": POWERS.frame(powers(threes)),
@@ -93,7 +94,7 @@ def _of_three(three: ThreeFlow) -> dict[str, Any]:
     }
 
 
-def _of_all(theory: Theory, flow: Free) -> dict[str, Any]:
+def _of_all(theory: Theory, flow: FullFlow) -> dict[str, Any]:
     row = {
         "N": flow.N,
         "start": flow.start,
@@ -112,7 +113,7 @@ def _of_all(theory: Theory, flow: Free) -> dict[str, Any]:
     return row
 
 
-def _figure(threes: list[ThreeFlow], flows: list[Free]) -> Figure:
+def _figure(threes: list[ThreeFlow], flows: list[FullFlow]) -> Figure:
     scaled, part = np.linspace(0.0, 5.2, 400), np.linspace(0.0, 1.0, 300)
     shown = [run for run in threes if run.start == "0" and run.N in SHOWN]
     ends = [flow for flow in flows if flow.start == "0"]
@@ -144,10 +145,10 @@ def _figure(threes: list[ThreeFlow], flows: list[Free]) -> Figure:
     return report_figure(
         "theory-induction",
         "An induction head emerges",
-        f"(a) The three numbers alone against flow time over N^2, at N = {shown[0].N} (dashed) and "
-        f"{shown[-1].N}; thin: the limit N -> infinity. (b), (c) All 19 from 0 until the loss is a "
-        f"tenth, at N = {ends[0].N} and {ends[-1].N}: the three in colour, the others grey, the "
-        "largest of them by name; dashed: 1/2.",
+        f"(a) The three order parameters alone against flow time over N^2, at N = {shown[0].N} "
+        f"(dashed) and {shown[-1].N}; thin: the limit N -> infinity. (b), (c) All 19 from 0 until "
+        f"the loss is a tenth, at N = {ends[0].N} and {ends[-1].N}: the three in colour, others "
+        "grey, the largest of them labelled; dashed: 1/2.",
         induction.draw,
         data,
         (11.0, 3.9),
@@ -155,7 +156,7 @@ def _figure(threes: list[ThreeFlow], flows: list[Free]) -> Figure:
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    """Return the numbers of the sentence."""
+    """Return the numbers in the sentence of the claim."""
     flows = tables["all 19"].data
     from_zero = flows.xs("0", level="start")
     return {
@@ -177,13 +178,13 @@ def _near_stated_power(t: Any) -> Any:
 EVERY_ENTRY = Table(
     index=("N",),
     columns={
-        "difference": Column("largest difference of the readings, relative", atol=SAME),
+        "difference": Column("largest relative difference of the implementations", atol=SAME),
         "orbits": Column("orbits of the group"),
-        "values": Column("values that stay apart, from the gradient of every entry"),
-        "moving": Column("of these, how many move"),
+        "values": Column("distinct values, detected from the gradient"),
+        "moving": Column("values that move"),
         "from_rest": Column("values that move from 0"),
-        "conserved": Column("linear sums that are conserved"),
-        "dimension": Column("dimensions of the smallest space around 0"),
+        "conserved": Column("conserved linear forms"),
+        "dimension": Column("dimension of the smallest invariant space"),
     },
     strict={
         "the readings agree": lambda t: t.difference <= SAME,
@@ -196,8 +197,8 @@ THREE = Table(
     index=("N", "start"),
     columns={
         "in_order": Column("g3, b2, a3 emerge in this order"),
-        "far": Column("times from their limits, relative, times N", missing="start is not 0"),
-        "solved": Column("time at which the task is solved over N^2"),
+        "far": Column("N times relative distance of times from limits", missing="start is not 0"),
+        "solved": Column("solution time over N^2"),
     },
     strict={
         "g3, b2 and a3 emerge in this order": lambda t: t.in_order,
@@ -209,22 +210,22 @@ THREE = Table(
 )
 POWERS = Table(
     index=("number", "threshold", "N", "start"),
-    columns={"power": Column("local power of N of the time")},
+    columns={"power": Column("local exponent of N of the time")},
     strict={"the powers of N are 1, 2, 2, and 2 of the loss": _near_stated_power},
 )
 ALL = Table(
     index=("N", "start"),
     columns={
-        "a3": Column("a3 when all 19 have solved the task"),
-        "least": Column("smallest of the three then"),
-        "other": Column("largest of the 16 others then"),
-        "which": Column("which that is"),
-        "alone": Column("loss of the three alone then"),
-        "in_order": Column("the three emerge in the stated order"),
-        "after_b2": Column("time at which a3 is 1/2 over that of b2", missing="never"),
-        "solved": Column("time at which all 19 have solved the task over N^2"),
-        "sooner": Column("that of three numbers over that of all 19", missing="start is not 0"),
-        "pull": Column("-4 N^2 dL/da3 once g1 to g4 have settled", missing="start is not 0"),
+        "a3": Column("a3 when the task is solved"),
+        "least": Column("smallest of the three at that time"),
+        "other": Column("largest of the 16 others at that time"),
+        "which": Column("name of that one"),
+        "alone": Column("loss with the 16 others set to 0"),
+        "in_order": Column("g3, b2, a3 emerge in this order"),
+        "after_b2": Column("time at which a3 is 1/2, over that of b2", missing="never"),
+        "solved": Column("solution time over N^2"),
+        "sooner": Column("solution time of three over that of all 19", missing="start is not 0"),
+        "pull": Column("-4 N^2 dL/da3 at stationary g1 to g4", missing="start is not 0"),
     },
     strict={"the task is solved": lambda t: t.solved > 0.0},
     predicates={
@@ -244,21 +245,23 @@ CLAIM = Claim(
         "weights, after a time that is quadratic in the length of the context, and tight."
     ),
     method=(
-        "All entries of both layers at N = 2, 3 and their gradient alone: how many values stay "
-        "apart, move, are conserved; flows of three numbers, as derived from a file, up to "
-        "N = 1024, when each exceeds 1/4, 1/2, 3/4 and when the loss is a tenth of what it was; "
-        "flows of all 19 to the same loss up to N = 32, from 0 and small random starts."
+        "Numbers of distinct values, of moving values and of conserved forms, from the gradient in "
+        "all entries of both layers at N = 2, 3. Flows of three order parameters, derived from a "
+        "file, up to N = 1024: times at which each exceeds 1/4, 1/2, 3/4, and at which the loss "
+        "is a tenth of its initial value. Flows of all 19 to the same loss up to N = 32, from 0 "
+        "and small random starts."
     ),
     criterion=(
-        "19 orbits and 19 values; by the statement's equations 14 that move, 12 from 0, two "
-        "conserved sums, 12 dimensions; readings equal to 1e-12. Three numbers: g3, b2, a3 in this "
-        "order at each threshold and start; times are N and N^2 up to 1 + 3/N (g3 takes 2 N to "
-        "settle, which b2 waits for): from N = 32 on local powers within 3/N of 1, 2, 2, times "
-        "from 0 within 3/N of their limits; of the loss the power is 2 to .05. "
-        "Otherwise: fails. All 19: the three account for the head if, when the loss is a tenth, "
-        "each exceeds 1/2 and every other number, they make half of the fall without the others, "
-        "and emerged in that order at each threshold. Anything else is a finding: the paper "
-        "reports it as an observation, not a theorem."
+        "19 orbits and 19 values; by the equations of the paper 14 of them move, 12 from 0, two "
+        "linear forms are conserved, and the space has 12 dimensions; the implementations agree to "
+        "1e-12. Three order parameters: g3, b2, a3 emerge in this order at each threshold and "
+        "start; times are N and N^2 up to 1 + 3/N (g3 takes 2 N to settle, and b2 follows): from "
+        "N = 32 on local exponents are within 3/N of 1, 2, 2, and times from 0 within 3/N of their "
+        "limits; the exponent of the loss is 2 to .05. Otherwise: fails. All 19: the three form "
+        "the head if, when the loss is a tenth, each exceeds 1/2 and every other order parameter, "
+        "half of the decrease remains without the others, and they emerged in that order at each "
+        "threshold. Anything else is a finding: the paper reports it as an observation, not a "
+        "theorem."
     ),
     tables={
         "every entry": EVERY_ENTRY,
@@ -273,14 +276,14 @@ CLAIM = Claim(
         "the end (N = {N}), {sooner:.2g} x sooner."
     ),
     tolerance=POWER,
-    quick_note="N up to 128 for three numbers and 4 for all 19; every entry at N = 2 only",
+    quick_note="N up to 128 for three order parameters and 4 for all 19; every entry at N = 2 only",
     amended=(
-        "All powers had to be within .05 at first: one of three starts had 1.943 at N = 32 and "
-        "threshold 1/4. The bound 3/N was chosen after that and after pilot runs, which gave 1.9/N "
-        "(waiting alone gives 2/N)."
+        "At first all exponents had to be within .05: one of three starts had 1.943 at N = 32 and "
+        "threshold 1/4. The bound 3/N was chosen after this and after pilot runs, with 1.9/N (the "
+        "delay of b2 gives 2/N)."
     ),
     assumptions=(
-        "names, theorems and model as public notes tell them; mask and order of tokens (strictly "
-        "causal, the queried pair last) are assumed, and so is that all widths are alike"
+        "names, theorems and model of public notes; a strictly causal mask, the queried pair last, "
+        "and equal widths"
     ),
 )

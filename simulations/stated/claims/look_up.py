@@ -1,4 +1,4 @@
-"""Softmax attention that learns to look up a feature: two phases and their times in K and N."""
+"""Softmax attention that learns look-up: two phases, and their times in K and N."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,21 +23,21 @@ from symbolic.theory.export.printed import latex_equations
 
 FILE = Path(__file__).parents[1] / "examples" / "look_up.py"
 IMBALANCED = FILE.with_name("look_up_imbalanced.py")
-#: Features, tokens and probability of the dominant feature of the flow that shows who leads.
+#: Features, tokens and probability of the dominant feature.
 UNEQUAL = {"K": 6, "N": 10, "p": 0.5}
-#: K and N at which every prompt is enumerated up to symmetry, and states drawn at each.
+#: K and N at which all prompts are enumerated, and number of random states at each.
 SMALL, STATES = ((3, 5), (5, 9), (8, 10)), 5
-#: K and N of flows whose prompts are binomial counts.
+#: K and N of flows of the binomial sum.
 LARGE = ((10, 1_000), (30, 3_000), (100, 10_000), (300, 100_000), (1_000, 1_000_000))
-#: The loss at which the second phase is measured.
+#: Loss at the end of the second phase.
 EPSILON = 1e-4
-#: Allowed: derived against summed loss; both times against their limits; their exponents of K; the
-#: second phase over K / epsilon.
+#: Tolerances: derived loss against the binomial sum; times against their limits; exponents of K;
+#: length of the second phase over K / epsilon.
 SAME, TIME, EXPONENT, LATE = 1e-12, 0.03, 0.25, 1.0
 
 
 def measure(context: Context) -> Measurement:
-    """Derive the theory, compare its risk with the binomial sum, and follow both."""
+    """Derive the theory, and compare its risk and flows with those of the binomial sum."""
     theory, imbalanced = load_theory(FILE), load_theory(IMBALANCED)
     balanced = examine(theory, {"K": 3, "N": 4})
     unequal = examine(imbalanced, {"K": 4, "N": 3, "p": 0.6})
@@ -90,7 +90,7 @@ def measure(context: Context) -> Measurement:
 
 
 class FlowSummary(NamedTuple):
-    """A flow: times of attention 1/2 and of the small loss, whether attention always rises."""
+    """Flow: times of attention 1/2 and of the small loss, and whether attention always rises."""
 
     half: float
     late: float
@@ -101,7 +101,7 @@ class FlowSummary(NamedTuple):
 
 
 def prompts(K: int, N: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts of the query's feature with probabilities, at most within 40 deviations."""
+    """Return the counts of the query's feature and their probabilities, up to negligible ones."""
     spread = 40.0 * (N / K) ** 0.5 + 40.0
     r = np.arange(max(0, int(N / K - spread)), min(N, int(N / K + spread)) + 1, dtype=float)
     return r, binom.pmf(r, N, 1.0 / K)
@@ -117,7 +117,7 @@ def binomial(K: int, N: int) -> Callable[[float], tuple[float, float, float]]:
     weight = probability * (s**2 + s + s * (s - 1.0) / (K - 1.0))
 
     def at(g: float) -> tuple[float, float, float]:
-        # both scaled by e^-g, so that nothing overflows late
+        # scaled by e^-g, to avoid overflow
         down = np.exp(-g)
         norm = r + s * down
         loss = 0.5 * float(np.sum(weight * (down / norm) ** 2))
@@ -128,7 +128,7 @@ def binomial(K: int, N: int) -> Callable[[float], tuple[float, float, float]]:
 
 
 def speed(K: int, N: int) -> Callable[[float, Any], list[float]]:
-    """Return dg/dt: A moves by -dL/dA over K entries, B by -dL/dB over K (K - 1)."""
+    """Return dg/dt; A has K entries and B has K (K - 1)."""
     at = binomial(K, N)
 
     def rate(_: float, g: Any) -> list[float]:
@@ -138,10 +138,11 @@ def speed(K: int, N: int) -> Callable[[float, Any], list[float]]:
 
 
 def limit(K: int, epsilon: float | None = None) -> float:
-    """Return the time to attention 1/2, or to a small loss, for N -> infinity.
+    """Return the time to attention 1/2, or to the loss epsilon, for N -> infinity.
 
-    dg/dt = K e^g / (e^g + K - 1)^3, up to y = e^g = K - 1, where attention y / (y + K - 1) is 1/2:
-    K^2 + 3 K log K + O(K); or up to loss (K - 1) K / (2 (y + K - 1)^2): K / (4 epsilon) at last.
+    The equation is dg/dt = K e^g / (e^g + K - 1)^3. With y = e^g, attention is y / (y + K - 1) and
+    the loss is (K - 1) K / (2 (y + K - 1)^2). The times are K^2 + 3 K log K + O(K), and
+    K / (4 epsilon) for epsilon -> 0.
     """
     m = K - 1.0
     y = m if epsilon is None else math.sqrt(m * K / (2.0 * epsilon)) - m
@@ -181,7 +182,7 @@ def flow_summary(K: int, N: int) -> FlowSummary:
 
 
 def time_to_half(K: int, N: int) -> float:
-    """Return when attention is 1/2 in the flow of the binomial sum."""
+    """Return the time of attention 1/2 in the flow of the binomial sum."""
     return flow_summary(K, N).half
 
 
@@ -199,7 +200,7 @@ def difference(theory: Any, K: int, N: int, seed: int) -> float:
 
 
 def enumerated_time(theory: Any, K: int, N: int) -> float:
-    """Return when attention is 1/2 in the flow of the derived risk."""
+    """Return the time of attention 1/2 in the flow of the derived risk."""
     horizon = 20.0 * K**2
     flow = gradient_flow(risk(theory, K=K, N=N), horizon=horizon, rtol=1e-9, atol=1e-12)
     at = binomial(K, N)
@@ -212,7 +213,7 @@ def enumerated_time(theory: Any, K: int, N: int) -> float:
 
 
 def lead(theory: Any) -> float:
-    """Return when a rare query prefers its feature by 1, over when the dominant query does."""
+    """Return the time at which rare queries prefer their feature by 1, over the dominant one's."""
     flow = gradient_flow(risk(theory, **UNEQUAL), horizon=1e4, rtol=1e-8, atol=1e-10, records=400)
     dominant = flow.column("Q[dominant to dominant, diagonal]") - flow.column("Q[dominant to rare]")
     rare = flow.column("Q[rare to rare, diagonal]") - flow.column("Q[rare to rare, other rare]")
@@ -238,7 +239,7 @@ def _figure(large: Any, summaries: list[FlowSummary]) -> Figure:
     )
     return report_figure(
         "theory-look-up",
-        "Attention learns to look up: two phases",
+        "Attention learns look-up in two phases",
         "(a) Attention of a query to its own feature against flow time over K^2; dashed: 1/2. (b) "
         "Loss times 4 t / K, which goes to 1 (dashed).",
         look_up.draw,
@@ -248,7 +249,7 @@ def _figure(large: Any, summaries: list[FlowSummary]) -> Figure:
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    """Return the numbers of the sentence."""
+    """Return the numbers in the sentence of the claim."""
     return {
         "off": 100.0 * tables["flows"].data.limit.abs().max(),
         "lead": tables["dominant feature"].data.lead.iloc[0],
@@ -260,9 +261,11 @@ REDUCTION = Table(
     columns={
         "agrees": Column("the reduction agrees with the full model"),
         "conserved": Column("conserved forms"),
-        "difference": Column("largest difference from the full model, relative", atol=1e-11),
-        "formula": Column("risk and slopes, derived - binomial sum, relative", atol=SAME),
-        "flows": Column("time to attention 1/2, derived over binomial flow, - 1", atol=1e-6),
+        "difference": Column("largest relative difference from the full model", atol=1e-11),
+        "formula": Column(
+            "relative difference of risk and slopes from the binomial sum", atol=SAME
+        ),
+        "flows": Column("time to attention 1/2, derived / binomial flow, - 1", atol=1e-6),
     },
     strict={
         "the reduction is the full model": lambda t: t.agrees,
@@ -275,9 +278,9 @@ FLOWS = Table(
     index=("K", "N"),
     columns={
         "half": Column("time to attention 1/2 over K^2", "flow time"),
-        "limit": Column("time to attention 1/2 over its limit for large N, - 1"),
-        "end": Column(f"time to loss {EPSILON:g} over its limit, - 1"),
-        "late": Column(f"time between over K / {EPSILON:g}"),
+        "limit": Column("time to attention 1/2 / its limit for large N, - 1"),
+        "end": Column(f"time to loss {EPSILON:g} / its limit, - 1"),
+        "late": Column(f"time between these over K / {EPSILON:g}"),
         "rises": Column("attention never falls"),
     },
     strict={
@@ -289,7 +292,7 @@ FLOWS = Table(
 )
 POWERS = Table(
     index=("K",),
-    columns={"power": Column("local power of K in the time to attention 1/2")},
+    columns={"power": Column("local exponent of K in the time to attention 1/2")},
     strict={"the power of K is 2": lambda t: (t.power - 2.0).abs() <= EXPONENT},
 )
 DOMINANT = Table(
@@ -297,7 +300,7 @@ DOMINANT = Table(
     columns={
         "agrees": Column("the reduction agrees with the full model"),
         "moving": Column("order parameters that move"),
-        "free": Column("of these, how many are free"),
+        "free": Column("dimension of the smallest invariant space"),
         "lead": Column(
             "time at which rare queries prefer their feature by 1, over that of dominant ones"
         ),
@@ -318,18 +321,18 @@ CLAIM = Claim(
         "order K / epsilon, up to a logarithm; where one feature dominates its queries learn first."
     ),
     method=(
-        "The theory derived from a file, all prompts up to symmetry; its risk against a sum over "
-        "binomial counts; flows of that sum up to K = 1000, N = 10^6: when attention is 1/2, "
-        "and when the loss is 1e-4, against the equation for N -> infinity: K^2 + 3 K log K + "
-        "O(K), and K / (4 epsilon) as epsilon -> 0."
+        "The theory derived from a file, with all prompts up to symmetry; its risk against a sum "
+        "over binomial counts; flows of this sum up to K = 1000, N = 10^6: times of attention 1/2 "
+        "and of loss 1e-4 against the equation for N -> infinity, K^2 + 3 K log K + O(K), and "
+        "K / (4 epsilon) for epsilon -> 0."
     ),
     criterion=(
         "The reduction is exact (1e-11; 1e-12 between the two sums; times of their flows to 1e-6). "
-        "Upper bounds in K: the time to 1/2 grows as K^2 up to .25 in the exponent (a logarithm is "
-        "worth .43 at K = 10 and .14 at 1000), the loss of 1e-4 takes at most K / epsilon more. "
-        "Both times are within 3 % of their limits (corrections are of order K / N <= 1 %); "
-        "attention never falls. With one dominant feature there are five order parameters and "
-        "two conserved sums, and queries of it learn first. Anything else: fails."
+        "Upper bounds in K: the time to 1/2 grows as K^2 up to .25 in the exponent (a logarithm "
+        "contributes .43 at K = 10 and .14 at 1000), and the loss 1e-4 takes at most K / epsilon "
+        "longer. Both times are within 3 % of their limits (corrections are of order K / N <= 1 "
+        "%); attention never decreases. With one dominant feature there are five order parameters "
+        "and two conserved sums, and its queries learn first. Anything else: fails."
     ),
     tables={
         "reduction": REDUCTION,
@@ -345,5 +348,5 @@ CLAIM = Claim(
     ),
     tolerance=TIME,
     quick_note="K up to 100 instead of 1000",
-    assumptions="the dense reading; the theorem as public notes tell it: no public numerics exist",
+    assumptions="the full model of the theory file; the theorem of public notes, without numerics",
 )

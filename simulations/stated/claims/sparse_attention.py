@@ -1,4 +1,4 @@
-"""Softmax attention that learns to pick one token: the plateau and its length in T and d."""
+"""Softmax attention that learns to select a token: the plateau and its length in T and d."""
 
 import math
 from collections.abc import Mapping
@@ -25,22 +25,22 @@ from symbolic.theory import load_theory
 FILE = Path(__file__).parents[1] / "examples" / "sparse_attention.py"
 #: Tokens and coordinates of the flows.
 TOKENS, COORDINATES = (64, 256, 1024, 4096), (16, 64, 256)
-#: Problems whose curves the figure shows.
+#: Problems in the figure.
 SHOWN = ((64, 16), (256, 16), (256, 64), (1024, 64))
-#: Tokens and coordinates of flows of every entry, and standard deviation of scores at the start.
+#: Tokens and coordinates of flows of every entry, and standard deviation of their initial scores.
 FREE, SCORES = (256, 16), 0.01
-#: Least T / sqrt(d) of the flows that are judged: the statement is for many tokens.
+#: Smallest T / sqrt(d) of the flows that are evaluated: the statement is for many tokens.
 LONG = 16.0
-#: Part of the half-loss time at which the plateau is examined; largest fall of the loss until then,
-#: and largest attention to the last token, in units of 1 / T.
+#: Fraction of the half-loss time at which the plateau is examined; largest decrease of the loss,
+#: and largest attention to the last token in units of 1 / T, at that time.
 LATE, FALLEN, ATTENTION = 0.9, 0.1, 10.0
-#: Allowed: derived loss against the formula; half-loss times of the two flows; exponents; half-loss
-#: times over their limit, reduced and from random starts.
+#: Tolerances: derived loss against the formula; half-loss times of the two flows; exponents;
+#: half-loss times against their limit, from 0 and from random starts.
 SAME, TIME, EXPONENT, LIMIT, RANDOM_LIMIT = 1e-12, 1e-6, 0.05, 0.1, 0.15
 
 
 class Formula:
-    """Loss 1/(2 d) (|W|^2 sum p_t^2 - 2 p_T tr W + d) with every entry free, p the attention."""
+    """Loss 1/(2 d) (|W|^2 sum p_t^2 - 2 p_T tr W + d) in every entry; p is the attention."""
 
     def __init__(self, T: int, d: int) -> None:
         self.T, self.d = T, d
@@ -64,7 +64,7 @@ class Formula:
         return -np.concatenate([p * (by_p - p @ by_p), by_W.ravel()]) / self.d
 
     def flow(self, start: np.ndarray, end: float) -> dict[str, float]:
-        """Return the half-loss time, and fall of the loss and attention at `LATE` of it."""
+        """Return the half-loss time, and decrease of the loss and attention at `LATE` times it."""
         initial = self.loss(start)
 
         def half(_: float, state: np.ndarray) -> float:
@@ -89,17 +89,18 @@ class Formula:
 def expected(d: int, mean: float = 0.0) -> float:
     """Return the half-loss time over T sqrt(d) for T -> infinity, and then d -> infinity.
 
-    While attention is small, with w the mean diagonal entry of W times sqrt(d), g the score of the
-    last token and time in units of T sqrt(d): dw/dt = e^g - w / sqrt(d), dg/dt = w e^g. To first
-    order in 1 / sqrt(d) this ends, from w = g = 0, at sqrt(pi / 2) + (1 - pi / 4) / sqrt(d). From
-    another w, to order 0, it ends at the Mills ratio of a normal number.
+    Let w be sqrt(d) times the mean diagonal entry of W, and g the score of the last token. While
+    attention is small, and with time in units of T sqrt(d), dw/dt = e^g - w / sqrt(d) and
+    dg/dt = w e^g. From w = g = 0 the solution diverges at sqrt(pi / 2) + (1 - pi / 4) / sqrt(d), to
+    first order in 1 / sqrt(d). From another w it diverges, to order 0, at the Mills ratio of the
+    normal distribution at w.
 
     Parameters
     ----------
     d
-        Coordinates.
+        Number of coordinates.
     mean
-        Mean diagonal entry of W at the start.
+        Initial mean diagonal entry of W.
     """
     start = mean * math.sqrt(d)
     mills = math.sqrt(math.pi / 2.0) * float(erfcx(start / math.sqrt(2.0)))
@@ -107,7 +108,7 @@ def expected(d: int, mean: float = 0.0) -> float:
 
 
 class Emergence(NamedTuple):
-    """A reduced flow and its half-loss time."""
+    """Reduced flow and its half-loss time."""
 
     T: int
     d: int
@@ -115,7 +116,7 @@ class Emergence(NamedTuple):
     half: float
 
     def row(self) -> dict[str, Any]:
-        """Return what the flow shows, and its relative distances from formula and limit."""
+        """Return the row of the flow in the table `FLOWS`."""
         formula = Formula(self.T, 1)
         unit = self.T * math.sqrt(self.d)
         late = np.array(self.flow.at(LATE * self.half))
@@ -131,13 +132,13 @@ class Emergence(NamedTuple):
         }
 
     def entries(self, state: np.ndarray) -> np.ndarray:
-        """Return scores and one diagonal entry of W; others are 0 and the loss does not see d."""
+        """Return scores and one diagonal entry of W, which determine the loss for all d."""
         a, b, W = state
         return np.array([*[a] * (self.T - 1), b, W])
 
 
 def emergence(theory: Any, T: int, d: int) -> Emergence:
-    """Return the flow of the derived risk until long after the plateau."""
+    """Return the flow of the derived risk to a time far beyond the plateau."""
     population = risk(theory, T=T, d=d)
     end = 4.0 * (T * math.sqrt(d) + d)
     flow = gradient_flow(population, horizon=end, rtol=1e-10, atol=1e-12, records=400)
@@ -153,12 +154,12 @@ def random_start(seed: int) -> np.ndarray:
 
 
 def measure(context: Context) -> Measurement:
-    """Derive the theory, follow reduced flows, and flows of every entry from random starts."""
+    """Derive the theory, and integrate reduced flows and flows of every entry."""
     theory = load_theory(FILE)
     findings = examine(theory, {"T": 4, "d": 3})
     tokens = context.choose(quick=TOKENS[:3], full=TOKENS)
     problems = [(T, d) for d in COORDINATES for T in tokens]
-    flows = {each: emergence(theory, *each) for each in context.track(problems, 0.1, 0.5)}
+    flows = {x: emergence(theory, *x) for x in context.track(problems, 0.1, 0.5)}
     reduction = {
         "order_parameters": len(theory.orders),
         "conserved": "; ".join(findings.conserved),
@@ -198,7 +199,7 @@ def difference(theory: Any, seed: int) -> float:
 
 
 def exponents(flows: Mapping[tuple[int, int], Emergence]) -> list[dict[str, Any]]:
-    """Return local exponents of T and of d between neighbouring problems."""
+    """Return local exponents of T and of d between problems that differ by a factor of four."""
     rows = []
     for (T, d), flow in flows.items():
         for name, other in (("T", (4 * T, d)), ("d", (T, 4 * d))):
@@ -214,7 +215,7 @@ def exponents(flows: Mapping[tuple[int, int], Emergence]) -> list[dict[str, Any]
 
 
 def random_row(run: int, seed: int) -> dict[str, Any]:
-    """Return what a flow of every entry from a random start shows."""
+    """Return the row of a flow of every entry in the table `RANDOM`."""
     T, d = FREE
     start = random_start(seed)
     mean = float(np.trace(start[T:].reshape(d, d)) / d)
@@ -253,8 +254,8 @@ def _figure(theory: Any, flows: Mapping[tuple[int, int], Emergence]) -> Figure:
         "Sparse attention emerges after a plateau of length T sqrt(d)",
         "(a) Loss and (b) attention to the last of T tokens of d coordinates against flow time "
         "over T sqrt(d). (c) Half-loss time over T sqrt(d); dotted: its limit for many tokens, "
-        "to first order in 1 / sqrt(d). Dashed lines: sqrt(pi/2), the limit for many "
-        "coordinates, too.",
+        "to first order in 1 / sqrt(d). Dashed lines: sqrt(pi/2), the limit for many tokens and "
+        "coordinates.",
         draw,
         data,
         (11.0, 3.9),
@@ -262,7 +263,7 @@ def _figure(theory: Any, flows: Mapping[tuple[int, int], Emergence]) -> Figure:
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    """Return the numbers of the sentence."""
+    """Return the numbers in the sentence of the claim."""
     rows, powers = (tables[name].data[tables[name].judged] for name in ("flows", "exponents"))
     of_T, of_d = powers.power.xs("T", level="of"), powers.power.xs("d", level="of")
     return {
@@ -276,8 +277,8 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 
 
 _LATE_COLUMNS = {
-    "fallen": Column(f"fall of the loss at {LATE:g} of that time, relative"),
-    "attention": Column(f"attention to the last token at {LATE:g} of that time", "1 / T"),
+    "fallen": Column(f"relative decrease of the loss at {LATE:g} times that time"),
+    "attention": Column(f"attention to the last token at {LATE:g} times that time", "1 / T"),
 }
 _PLATEAU = {
     "nothing is seen at 9/10 of the time": lambda t: t.fallen <= FALLEN,
@@ -286,12 +287,12 @@ _PLATEAU = {
 REDUCTION = Table(
     index=(),
     columns={
-        "order_parameters": Column("order parameters that are derived"),
+        "order_parameters": Column("derived order parameters"),
         "conserved": Column("conserved forms"),
-        "difference": Column("largest difference from the full model, relative", atol=1e-11),
+        "difference": Column("largest relative difference from the full model", atol=1e-11),
         "agrees": Column("the reduction agrees with the full model"),
-        "formula": Column("loss and slopes, derived - by hand, relative", atol=SAME),
-        "flow": Column("half-loss time, derived over every entry, - 1", atol=TIME),
+        "formula": Column("relative difference of loss and slopes from the formula", atol=SAME),
+        "flow": Column("half-loss time, reduced / every entry, - 1", atol=TIME),
     },
     strict={
         "three order parameters": lambda t: t.order_parameters == 3,
@@ -309,7 +310,7 @@ FLOWS = Table(
         "length": Column("T / sqrt(d)"),
         "half": Column("half-loss time", "flow time"),
         "scaled": Column("half-loss time over T sqrt(d)"),
-        "limit": Column("half-loss time over its limit, - 1"),
+        "limit": Column("half-loss time / its limit, - 1"),
         **_LATE_COLUMNS,
     },
     predicates={
@@ -321,9 +322,9 @@ FLOWS = Table(
 EXPONENTS = Table(
     index=("of", "T", "d"),
     columns={
-        "length": Column("T / sqrt(d), the smaller of both"),
-        "power": Column("local exponent of the half-loss time, to four times the size"),
-        "off": Column("its difference from 1 (of T) or 1/2 (of d)"),
+        "length": Column("T / sqrt(d), the smaller of the two"),
+        "power": Column("local exponent of the half-loss time"),
+        "off": Column("exponent - 1 (of T) or - 1/2 (of d)"),
     },
     predicates={"time is proportional to T sqrt(d)": lambda t: t.off.abs() <= EXPONENT},
     judged=lambda t: t.length >= LONG,
@@ -331,9 +332,9 @@ EXPONENTS = Table(
 RANDOM = Table(
     index=("run",),
     columns={
-        "mean": Column("mean diagonal entry of W at the start", rtol=math.inf),
+        "mean": Column("initial mean diagonal entry of W", rtol=math.inf),
         "half": Column("half-loss time", "flow time", rtol=math.inf),
-        "limit": Column("half-loss time over its limit from this mean, - 1", rtol=math.inf),
+        "limit": Column("half-loss time / its limit for this mean, - 1", rtol=math.inf),
         **{name: replace(column, rtol=math.inf) for name, column in _LATE_COLUMNS.items()},
     },
     predicates={
@@ -358,13 +359,13 @@ CLAIM = Claim(
     ),
     criterion=(
         "The reduction is exact: 1e-11 against the full model, 1e-12 against a formula by hand, "
-        "1e-6 for the half-loss times of their flows. The rest is for many tokens, and judged at "
-        "T >= 16 sqrt(d): local exponents are 1 and 1/2 to .05 (the correction in sqrt(d) is worth "
-        ".02 at d = 16, W needs a further time of order d); half-loss times are within 10 % of the "
-        "limit. Suddenly: at 9/10 of the half-loss time the loss has fallen by at most 10 %, and "
-        "attention to the token is at most 10 / T (the limit is 3.9 / T). From random starts, W of "
-        "variance 1 / d, the same, and times within 15 % of the limit from the mean diagonal entry "
-        "of the start. An exact statement that is false: fails, otherwise a finding."
+        "1e-6 for the half-loss times of their flows. The rest is for many tokens, evaluated at "
+        "T >= 16 sqrt(d): local exponents are 1 and 1/2 to .05 (the correction in sqrt(d) is .02 "
+        "at d = 16, and W takes an additional time of order d); half-loss times are within 10 % of "
+        "the limit. Suddenly: at 9/10 of the half-loss time the loss has decreased by at most 10 "
+        "%, and attention to the token is at most 10 / T (the limit is 3.9 / T). The same for "
+        "random starts, W of variance 1 / d, with times within 15 % of the limit for the initial "
+        "mean diagonal entry. A false exact statement: fails, otherwise a finding."
     ),
     tables={
         "reduction": REDUCTION,
@@ -380,5 +381,5 @@ CLAIM = Claim(
     ),
     tolerance=EXPONENT,
     quick_note="T up to 1024 instead of 4096, three random starts instead of ten",
-    assumptions="model, statement and names as public notes describe them, not the paper itself",
+    assumptions="model, statement and names of public notes, not of the paper",
 )

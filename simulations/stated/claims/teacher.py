@@ -1,4 +1,4 @@
-"""A teacher that averages over groups: two numbers learn it, and the loss falls like 1/t."""
+"""A student of a teacher that averages over groups: two coefficients, and loss of order 1/t."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,18 +18,19 @@ from symbolic.theory import load_theory
 from symbolic.theory.export.printed import latex_equations
 
 FILE = Path(__file__).parents[1] / "examples" / "teacher.py"
-#: D, K and nu = |V*| of each flow, and its end in units of D K (D - K).
+#: D, K and nu = |V*| of each flow, and its final time in units of D K (D - K).
 PROBLEMS = ((8, 2, 1.0), (16, 4, 1.0), (32, 4, 0.5), (64, 8, 2.0))
 HORIZON = 1e6
-#: Decades of time at the end over which the power is fitted, and over which it is bounded.
+#: Last decades of time in which the exponent is fitted, and in which loss x time is bounded.
 FITTED, BOUNDED = 1.0, 2.0
+#: Tolerances: exponent, ratio of loss x time, its limit, and change of the conserved sum.
 SLOPE, RATIO, CONSTANT, DRIFT = 0.01, 1.1, 0.01, 1e-6
-#: Descent with this rate, at D = 8, K = 2, and so many steps.
+#: Learning rate and number of steps of gradient descent at D = 8, K = 2.
 RATE, STEPS = 0.1, 20_000
 
 
 def measure(context: Context) -> Measurement:
-    """Derive the theory, check it against the full model, and follow flows."""
+    """Derive the theory, check it against the full model, and integrate flows."""
     theory = load_theory(FILE)
     findings = examine(theory)
     problems = context.choose(quick=PROBLEMS[:3], full=PROBLEMS)
@@ -65,7 +66,7 @@ def _flow(population: Any, horizon: float) -> Trajectory:
 
 
 def late(run: Trajectory, D: int, K: int) -> dict[str, float]:
-    """Return power of the loss, spread and limit of loss x time, and drift at the end of a flow."""
+    """Return exponent of the loss, ratio and limit of loss x time, and drift of the sum."""
     time, loss = run.time[1:], run.loss[1:]
     last = time >= time[-1] * 10.0**-FITTED
     slope = np.polyfit(np.log(time[last]), np.log(loss[last]), 1)[0]
@@ -100,7 +101,7 @@ def _figure(problems: Any, curves: list[dict[str, np.ndarray]]) -> Figure:
         "theory-teacher",
         "A student of a teacher that averages over groups",
         "(a) Loss times flow time over D K (D - K) / 4, its limit as derived here (dashed). (b) "
-        "The part of the attention that lies outside the query's group; dashed: slope -1/2.",
+        "Attention outside the query's group; dashed: slope -1/2.",
         teacher.draw,
         data,
         (9.0, 4.2),
@@ -108,7 +109,7 @@ def _figure(problems: Any, curves: list[dict[str, np.ndarray]]) -> Figure:
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
-    """Return the numbers of the sentence."""
+    """Return the numbers in the sentence of the claim."""
     flows = tables["flows"].data
     return {
         "least": flows.slope.min(),
@@ -120,9 +121,9 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 REDUCTION = Table(
     index=(),
     columns={
-        "order_parameters": Column("order parameters that are derived"),
-        "conserved": Column("linear forms of them that are conserved"),
-        "difference": Column("largest difference from the full model, relative", atol=1e-11),
+        "order_parameters": Column("derived order parameters"),
+        "conserved": Column("conserved linear forms"),
+        "difference": Column("largest relative difference from the full model", atol=1e-11),
         "agrees": Column("the reduction agrees with the full model"),
         "descent": Column(f"loss after {STEPS} steps of {RATE:g} over that of the flow"),
     },
@@ -134,7 +135,7 @@ REDUCTION = Table(
 FLOWS = Table(
     index=("D", "K", "nu"),
     columns={
-        "slope": Column("power of the loss in time, last decade", rtol=1e-4),
+        "slope": Column("exponent of time in the loss, last decade", rtol=1e-4),
         "ratio": Column("largest over smallest loss x time, last two decades", rtol=1e-3),
         "constant": Column("final loss x time over D K (D - K) / 4"),
         "drift": Column("largest change of K c_in + (D - K) c_out", atol=DRIFT),
@@ -155,15 +156,15 @@ CLAIM = Claim(
         "and its loss falls like 1/T, tight up to constants."
     ),
     method=(
-        "Order parameters derived from the statement in simulations/stated/examples/teacher.py and "
-        "what they conserve; the power of the loss in the last decade of flows up to 10^6 "
-        "D K (D - K), and loss x time over its limit D K (D - K) / 4, which the reduced equations "
-        "give for t -> infinity."
+        "Order parameters and conserved forms derived from simulations/stated/examples/teacher.py; "
+        "exponent of time in the loss, in the last decade of flows up to 10^6 D K (D - K); loss x "
+        "time over its limit D K (D - K) / 4 for t -> infinity, by the reduced equations."
     ),
     criterion=(
         "Two coefficients: three order parameters and one conserved sum, equal to the full model "
-        "to 1e-11, the sum kept to 1e-6. Tight up to constants: the power is -1 +- 0.01 and loss x "
-        "time stays within a factor 1.1 over two decades; its limit is met to 1 %."
+        "to 1e-11, the sum constant to 1e-6. Tight up to constants: the exponent is -1 +- 0.01, "
+        "and loss x time remains within a factor 1.1 over two decades and within 1 % of its "
+        "limit."
     ),
     tables={"reduction": REDUCTION, "flows": FLOWS},
     measure=measure,
@@ -174,5 +175,5 @@ CLAIM = Claim(
     ),
     tolerance=SLOPE,
     quick_note="three problems instead of four",
-    assumptions="the dense reading of the statement; names and theorem as public notes tell them",
+    assumptions="the full model of the theory file; names and theorem of public notes",
 )

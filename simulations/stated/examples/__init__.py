@@ -1,1 +1,1 @@
-"""Theories of other papers, each stated in one file: `patchdyn theory FILE.py`."""
+"""Theory files of other papers, for ``patchdyn theory FILE.py``."""

@@ -1,6 +1,6 @@
-"""Linear attention stores facts: which answer belongs to a subject and a relation.
+"""Linear attention stores facts: the answer to a subject and a relation.
 
-Nichani, Lee, Bietti (ICLR 2025, arXiv 2412.06538), as public notes describe their model: S
+Nichani, Lee, Bietti (ICLR 2025, arXiv 2412.06538), with the model of public notes: S
 subjects in D groups, R relations, and one answer for each pair of a group and a relation. A prompt
 contains a subject, a relation and L noise tokens. The logits of the answers are a sum over its
 tokens of value vectors (V, U, W) times scalar attention (v, u, w), trained with the cross-entropy.
@@ -42,7 +42,7 @@ w = Tensor("w", noise, start=alpha)
 
 
 def loss(V, U, W, v, u, w, s, r, x):
-    """Cross-entropy of the answer, a pair of the subject's group and the relation."""
+    """Return the cross-entropy of the answer, the pair of the subject's group and the relation."""
     logit = (V["g", "k", "i"] * v["i"] * s["i"]).sum("i")
     logit = logit + (U["g", "k", "j"] * u["j"] * r["j"]).sum("j")
     logit = logit + (W["g", "k", "n"] * w["n"] * x["t", "n"].sum("t")).sum("n")

@@ -1,9 +1,9 @@
-"""Linear attention learns to regress in context: as many heads of rank one as coordinates.
+"""Linear attention learns in-context regression: one head of rank one for each coordinate.
 
-Zhang, Singh, Latham, Saxe (ICML 2025, arXiv 2501.16265), separate keys and queries: head h predicts
-v_h (sum_n y_n k_h x_n / N) (q_h x_q), four coordinates of different variances. Head h begins
-aligned with coordinate h: v, k and q are diagonal, and the flips of coordinates keep them so. The
-full model has every entry of k and q.
+Zhang, Singh, Latham, Saxe (ICML 2025, arXiv 2501.16265), separate keys and queries. Head h predicts
+v_h (sum_n y_n k_h x_n / N) (q_h x_q), for four coordinates of different variances. At the start,
+head h is aligned with coordinate h. Then v, k and q are diagonal, and remain so because the loss
+does not depend on the signs of coordinates. The full model has every entry of k and q.
 """
 
 from symbolic.theory import (
@@ -35,11 +35,11 @@ q = Tensor("q", (coordinate, coordinate), start={"diagonal": start})
 
 
 def loss(v, k, q, x, query, w):
-    """Half the squared error of one prompt."""
+    """Return half the squared error of one prompt."""
     y = (w["i"] * x["s", "i"]).sum("i")
     key = (y * (k["h", "i"] * x["s", "i"]).sum("i")).sum("s") / N
-    found = (v["h", "h"] * key * (q["h", "i"] * query["i"]).sum("i")).sum("h")
-    return 0.5 * ((w["i"] * query["i"]).sum("i") - found) ** 2
+    prediction = (v["h", "h"] * key * (q["h", "i"] * query["i"]).sum("i")).sum("h")
+    return 0.5 * ((w["i"] * query["i"]).sum("i") - prediction) ** 2
 
 
 THEORY = Theory(

@@ -1,8 +1,8 @@
-"""Linear attention learns to regress in context: a key-query matrix and a value row, all entries.
+"""Linear attention learns in-context regression, with merged key-query weights.
 
 Zhang, Frei, Bartlett (JMLR 2024) and Zhang, Singh, Latham, Saxe (ICML 2025, arXiv 2501.16265): N
 pairs (x_n, y_n = w x_n) and a query x_q; w is normal, x normal with two variances. The prediction
-is w_PV^T (E E^T / N) W_KQ x_q with e_n = (x_n, y_n). The query's own column is left out of E E^T.
+is w_PV^T (E E^T / N) W_KQ x_q with e_n = (x_n, y_n). The query is not a column of E.
 """
 
 from symbolic.theory import (
@@ -29,7 +29,7 @@ x = Gaussian("x", (pair, coordinate), variance=spectrum)
 query = Gaussian("query", coordinate, variance=spectrum)
 w = Gaussian("w", coordinate)
 
-# w_PV = (p, v) and W_KQ = (U, r), rows of coordinates and that of the label
+# w_PV = (p, v) and W_KQ = (U, r): rows of the coordinates and of the label
 p = Tensor("p", coordinate)
 v = Tensor("v", start=v_start)
 U = Tensor("U", (coordinate, coordinate), start={"diagonal": u_start})
@@ -37,12 +37,12 @@ r = Tensor("r", coordinate)
 
 
 def loss(p, v, U, r, x, query, w):
-    """Half the squared error of one prompt."""
+    """Return half the squared error of one prompt."""
     y = (w["i"] * x["a", "i"]).sum("i")
     value = (p["i"] * x["a", "i"]).sum("i") + v * y
     key = (x["a", "j"] * U["j", "k"]).sum("j") + y * r["k"]
-    found = (value * (key * query["k"]).sum("k")).sum("a") / N
-    return 0.5 * ((w["i"] * query["i"]).sum("i") - found) ** 2
+    prediction = (value * (key * query["k"]).sum("k")).sum("a") / N
+    return 0.5 * ((w["i"] * query["i"]).sum("i") - prediction) ** 2
 
 
 THEORY = Theory(

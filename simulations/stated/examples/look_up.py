@@ -1,8 +1,8 @@
-"""Softmax attention learns to look up: which tokens of a prompt are like the query.
+"""Softmax attention learns look-up: to attend to the tokens of a prompt that equal the query.
 
 Huang, Cheng, Liang (ICML 2024, arXiv 2310.05249), balanced features: K orthonormal features, a
-prompt of N tokens and a query, each a feature at random. The label is linear in the features and
-its weights are averaged over, so that what counts is the attention that a feature gets.
+prompt of N tokens and a query, each a random feature. The label is linear in the features. After
+the mean over its weights, the loss depends only on the attention to each feature.
 """
 
 from symbolic.theory import (
@@ -27,10 +27,10 @@ Q = Tensor("Q", (feature, feature), start=0)
 
 
 def loss(Q, x, query):
-    """Half the squared error of one prompt, averaged over the weights of the features."""
+    """Return half the squared error of one prompt, averaged over the weights of the label."""
     score = ((query["m"] * Q["m", "k"]).sum("m") * x["i", "k"]).sum("k")
-    seen = (score.softmax(over="i") * x["i", "f"]).sum("i")
-    return 0.5 * ((seen - query["f"]) ** 2).sum("f")
+    attention = (score.softmax(over="i") * x["i", "f"]).sum("i")
+    return 0.5 * ((attention - query["f"]) ** 2).sum("f")
 
 
 THEORY = Theory(

@@ -1,8 +1,8 @@
-"""Softmax attention learns to look up, one feature more likely than the others.
+"""Softmax attention learns look-up, with one feature of another probability.
 
-Huang, Cheng, Liang (ICML 2024, arXiv 2310.05249), imbalanced features: K orthonormal features, the
-first of which has probability p and the others share the rest; a prompt of N tokens and a query.
-Otherwise as in look_up.py.
+Huang, Cheng, Liang (ICML 2024, arXiv 2310.05249), imbalanced features: of K orthonormal features
+the first has probability p, and the others have equal probabilities. Everything else is as in
+look_up.py.
 """
 
 from symbolic.theory import (
@@ -31,10 +31,10 @@ Q = Tensor("Q", (feature, feature), start=0)
 
 
 def loss(Q, x, query):
-    """Half the squared error of one prompt, averaged over the weights of the features."""
-    pull = (query["q", "m"] * Q["m", "k"]).sum("q").sum("m")
-    seen = ((pull * x["i", "k"]).sum("k").softmax(over="i") * x["i", "f"]).sum("i")
-    return 0.5 * ((seen - query["q", "f"].sum("q")) ** 2).sum("f")
+    """Return half the squared error of one prompt, averaged over the weights of the label."""
+    score = (query["q", "m"] * Q["m", "k"]).sum("q").sum("m")
+    attention = ((score * x["i", "k"]).sum("k").softmax(over="i") * x["i", "f"]).sum("i")
+    return 0.5 * ((attention - query["q", "f"].sum("q")) ** 2).sum("f")
 
 
 THEORY = Theory(

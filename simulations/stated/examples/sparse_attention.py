@@ -1,9 +1,9 @@
-"""Softmax attention learns to pick one token of T: nothing seems to happen for a long time.
+"""Softmax attention learns to select one of T tokens, after a long plateau of the loss.
 
-Zucchet, d'Angelo, Lampinen, Chan (2025, arXiv 2505.17863), as public notes describe their model: T
-tokens of d independent normal numbers, the target is the last one. One softmax over positions (a
-for the others, b for the last one) and a matrix W; the target matrix is orthogonal, and inputs are
-turned so that it is the identity. The loss is the mean squared error.
+Zucchet, d'Angelo, Lampinen, Chan (2025, arXiv 2505.17863), with the model of public notes: T tokens
+of d independent normal numbers; the target is an orthogonal matrix times the last token. The model
+is a softmax over positions, with scores a and, for the last one, b, and a matrix W. Inputs are
+rotated so that the target matrix is the identity. The loss is the mean squared error.
 """
 
 from symbolic.theory import Data, Exchangeable, Gaussian, Signed, Size, Tensor, Theory
@@ -22,10 +22,10 @@ W = Tensor("W", (coordinate, coordinate), start=0)
 
 
 def loss(a, b, W, x, last):
-    """Half the squared error of a coordinate of the last token."""
+    """Return half the squared error, averaged over the coordinates of the last token."""
     total = a["t"].exp().sum("t") + b[()].exp()
-    seen = ((a["t"].exp() * x["t", "k"]).sum("t") + b[()].exp() * last["k"]) / total
-    return 0.5 * (((W["i", "k"] * seen).sum("k") - last["i"]) ** 2).sum("i") / d
+    mean = ((a["t"].exp() * x["t", "k"]).sum("t") + b[()].exp() * last["k"]) / total
+    return 0.5 * (((W["i", "k"] * mean).sum("k") - last["i"]) ** 2).sum("i") / d
 
 
 THEORY = Theory(

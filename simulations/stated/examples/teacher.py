@@ -1,10 +1,11 @@
 """One layer of softmax attention learns from a teacher that averages over groups.
 
-Zhang, Zhao, Gu, Cao (arXiv 2603.22801), as their model is told in public notes: D tokens x_j, each
-N(0, 1) in every direction, in D / K groups; the teacher returns the mean of V* x_j over the K
-tokens of a query's group. The student has a value matrix V and scores A / sqrt(D) from orthonormal
-positions. V stays along V*, so that v = |V| and nu = |V*|; queries and keys are permuted apart,
-since inputs are alike. The expectation over x is taken: inputs enter by their variances alone.
+Zhang, Zhao, Gu, Cao (arXiv 2603.22801), with the model of public notes: D tokens x_j with standard
+normal coordinates, in D / K groups. The teacher returns the mean of V* x_j over the K tokens of the
+query's group. The student has a value matrix V and scores A / sqrt(D) from orthonormal positions.
+V remains a multiple of V*, so that v = |V| and nu = |V*| are enough. Queries and keys have separate
+symmetries, because all inputs have the same distribution. The mean over x is computed: only the
+variances of the inputs matter.
 """
 
 from symbolic.theory import Claim, Exchangeable, Inside, Size, Tensor, Theory, constants
@@ -22,7 +23,7 @@ v = Tensor("v", start=0)
 
 
 def loss(A, v):
-    """Half the squared error of all queries: nu (teacher - student) is what each key is off by."""
+    """Return half the squared error of all queries, as a sum over the weights of the keys."""
     attention = (A["i", "j"] / D**0.5).softmax(over="j")
     teacher = (Inside(query, group)["i", "g"] * Inside(key, group)["j", "g"]).sum("g") / K
     return 0.5 * ((v * attention - nu * teacher) ** 2).sum("j").sum("i")

@@ -1,1 +1,1 @@
-"""Figures of theories that are stated in one file."""
+"""Figures of the claims about theory files."""

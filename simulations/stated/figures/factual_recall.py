@@ -1,4 +1,4 @@
-"""Factual recall: the two parts of the loss, and which of them falls first."""
+"""Factual recall: the two parts of the loss and the order in which they decrease."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ _GREY = "#999999"
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw one flow with its parts and random starts, and ratios of times against rates."""
+    """Draw one flow with its parts and random starts, and times against rates."""
     left, right = figure.subplots(1, 2)
     artists = {"random": left.plot([], [], color=_GREY, lw=0.9, label="loss, random starts")[0]}
     for loss in data["random"].values:
         left.plot(data["time"], loss, color=_GREY, lw=0.9)
     for name, style in {
-        "relation": {"color": _BLUE, "linewidth": 3.5, "label": "its part of the relation"},
-        "subject": {"color": _RED, "linewidth": 3.5, "label": "its part of the subject"},
+        "relation": {"color": _BLUE, "linewidth": 3.5, "label": "part of the relation"},
+        "subject": {"color": _RED, "linewidth": 3.5, "label": "part of the subject"},
         "loss": {"color": "#222222", "linestyle": "--", "linewidth": 1.3, "label": "loss"},
     }.items():
         (artists[name],) = left.plot(data["time"], data[name], **style)

@@ -1,4 +1,4 @@
-"""Losses of in-context regression: one drop, or a staircase."""
+"""Losses of in-context regression: one drop or a staircase."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, 
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the merged model from several starts, and separate heads with the levels."""
+    """Draw losses of the merged model from several starts, and of separate heads with levels."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     for number, start in enumerate(data["start"].values):
-        looks = PROBLEM_STYLES[number] | {"label": f"u(0) = {start:g}"}
-        (artists[f"start {start:g}"],) = left.plot(data["time"], data["merged"][number], **looks)
+        style = PROBLEM_STYLES[number] | {"label": f"u(0) = {start:g}"}
+        (artists[f"start {start:g}"],) = left.plot(data["time"], data["merged"][number], **style)
     for number in range(data.sizes["seed"]):
         (artists[f"seed {number}"],) = right.plot(
             data["long"], data["heads"][number], **PROBLEM_STYLES[number]

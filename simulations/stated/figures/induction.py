@@ -1,4 +1,4 @@
-"""When an induction head emerges: three numbers alone, and among all 19."""
+"""Emergence of an induction head: its three order parameters alone, and among all 19."""
 
 from typing import Any
 
@@ -7,29 +7,29 @@ import xarray
 
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
-#: Colours of the three numbers, and what they are called with and without the others.
-LOOKS = {
+#: Colours of the three order parameters, and their names among all 19.
+COLOURS = {
     "g": PROBLEM_STYLES[2]["color"],
     "b": PROBLEM_STYLES[0]["color"],
     "a": PROBLEM_STYLES[1]["color"],
 }
-WITH = {"g": "g3", "b": "b2", "a": "a3"}
+FULL_NAMES = {"g": "g3", "b": "b2", "a": "a3"}
 _GREY = "#999999"
-#: How many of the others are told by name, and how far apart their names stand.
-_NAMED, _APART = 3, 0.3
+#: Number of other order parameters with labels, and smallest distance of labels in the figure.
+_LABELLED, _DISTANCE = 3, 0.3
 
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw three numbers against scaled time, and all 19 until the task is solved."""
+    """Draw three order parameters against scaled time, and all 19 until the task is solved."""
     axes = figure.subplots(1, 3)
     artists: dict[str, Any] = {}
     dashes = [PROBLEM_STYLES[1]["linestyle"], "-"]
     left = axes[0]
-    for name, colour in LOOKS.items():
+    for name, colour in COLOURS.items():
         for style, N in zip(dashes, data["N"].values):
             rows = data["three"].sel(N=N, number=name)
-            label = rf"${WITH[name][0]}_{WITH[name][1]}$" if style == "-" else None
+            label = rf"${FULL_NAMES[name][0]}_{FULL_NAMES[name][1]}$" if style == "-" else None
             (artists[f"{name}, N={N}"],) = left.plot(
                 data["scaled"], rows, color=colour, linestyle=style, label=label
             )
@@ -37,7 +37,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             left.plot(data["scaled"], data["limit"].sel(number=name), **REFERENCE)
     left.set(
         xlabel=r"flow time / $N^2$",
-        ylabel="three numbers alone",
+        ylabel="three order parameters alone",
         ylim=(0.0, 4.0),
         xlim=(0.0, float(data["scaled"][-1])),
     )
@@ -45,31 +45,31 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for ax, N in zip(axes[1:], data["flow"].values):
         _free(ax, data.sel(flow=N), artists)
         ax.set_title(f"$N={N}$")
-    axes[1].set_ylabel("numbers among all 19")
+    axes[1].set_ylabel("order parameters among all 19")
     panel_letters(axes)
     return artists
 
 
 def _free(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
-    """Draw one flow of all 19, the three in colour, the largest others with their names."""
+    """Draw one flow of all 19: the three in colour, the largest others with labels."""
     time = data["part"].values * float(data["end"])
-    colours = {WITH[name]: colour for name, colour in LOOKS.items()}
+    colours = {FULL_NAMES[name]: colour for name, colour in COLOURS.items()}
     ends = {str(name): float(data["all"].sel(name=name)[-1]) for name in data["name"].values}
     others = sorted(set(ends) - set(colours), key=lambda name: -abs(ends[name]))
     for name in others + list(colours):
-        looks: dict[str, Any] = {"color": _GREY, "linewidth": 1.0}
+        style: dict[str, Any] = {"color": _GREY, "linewidth": 1.0}
         if name in colours:
-            looks = {"color": colours[name]}
+            style = {"color": colours[name]}
         (artists[f"{name}, N={int(data['flow'])}"],) = ax.plot(
-            time, data["all"].sel(name=name), **looks
+            time, data["all"].sel(name=name), **style
         )
     ax.axhline(0.5, **REFERENCE)
-    named = sorted([*colours, *others[:_NAMED]], key=ends.__getitem__)
+    labelled = sorted([*colours, *others[:_LABELLED]], key=ends.__getitem__)
     low, high = ax.get_ylim()
-    heights = np.array([ends[name] for name in named])
+    heights = np.array([ends[name] for name in labelled])
     for i in range(1, len(heights)):
-        heights[i] = max(heights[i], heights[i - 1] + _APART * (high - low) / 5.0)
-    for name, height in zip(named, heights):
+        heights[i] = max(heights[i], heights[i - 1] + _DISTANCE * (high - low) / 5.0)
+    for name, height in zip(labelled, heights):
         ax.annotate(
             rf"${name[0]}_{{{name[1:]}}}$",
             (time[-1], height),

@@ -1,4 +1,4 @@
-"""Two phases of attention that learns to look up."""
+"""The two phases in which attention learns look-up."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from simulations.figures.style import REFERENCE, panel_letter, problem_style, st
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw attention and the settled loss against scaled time."""
+    """Draw attention, and loss times time, against scaled time."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     for number, name in enumerate(data["problem"].values):
-        part, looks = data.isel(problem=number), problem_style(number, str(name))
-        (artists[str(name)],) = left.plot(data["scaled"], part["attention"], **looks)
-        right.plot(data["scaled"], part["settled"], **looks)
+        rows, style = data.isel(problem=number), problem_style(number, str(name))
+        (artists[str(name)],) = left.plot(data["scaled"], rows["attention"], **style)
+        right.plot(data["scaled"], rows["settled"], **style)
     left.axhline(0.5, **REFERENCE)
     right.axhline(1.0, **REFERENCE)
     left.set(ylabel="attention to the query's feature")

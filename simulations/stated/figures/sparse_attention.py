@@ -1,4 +1,4 @@
-"""Sparse attention: a long plateau, and its length in tokens and coordinates."""
+"""Sparse attention: the plateau of the loss, and its length in tokens and coordinates."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How the loss of a student falls, and what its attention does meanwhile."""
+"""Loss and attention of a student along the flow."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from simulations.figures.style import REFERENCE, panel_letter, problem_style, st
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw loss times time over its limit, and the attention that misses the group."""
+    """Draw loss times time over its limit, and the attention outside the group."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     for number, name in enumerate(data["problem"].values):
-        part = data.isel(problem=number)
-        looks = problem_style(number, str(name))
-        time, settled = part["time"].values, part["settled"].values
-        artists[str(name)] = left.plot(time, settled, **looks)[0]
-        right.plot(time, part["missed"].values, **looks)
+        rows = data.isel(problem=number)
+        style = problem_style(number, str(name))
+        time, settled = rows["time"].values, rows["settled"].values
+        artists[str(name)] = left.plot(time, settled, **style)[0]
+        right.plot(time, rows["missed"].values, **style)
     left.axhline(1.0, **REFERENCE)
     first = data.isel(problem=0)
     span = first["time"].values[[-80, -1]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -56,16 +56,6 @@ class ImageSet:
         """Height, width and channels of an image."""
         height, width, channels = self.train.pixels.shape[1:]
         return height, width, channels
-
-    def without_validation(self) -> ImageSet:
-        """Return the data set with ``validation`` moved to ``train``, for the final run.
-
-        The scale of the pixels does not change.
-        """
-        pixels = np.concatenate([self.train.pixels, self.validation.pixels])
-        labels = np.concatenate([self.train.labels, self.validation.labels])
-        empty = Images(self.validation.pixels[:0], self.validation.labels[:0])
-        return replace(self, train=Images(pixels, labels), validation=empty)
 
 
 def raw_images(name: str, pixels: np.ndarray, labels: np.ndarray, classes: int) -> Images:

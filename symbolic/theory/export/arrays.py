@@ -16,7 +16,7 @@ from sympy.core.function import AppliedUndef
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
-from symbolic.theory.export import orbits
+from symbolic.theory.export import orbits, sequences
 from symbolic.theory.lifted import HIGHEST, SAME, Step
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.sources import Colouring, Source, Subset
@@ -224,6 +224,8 @@ def arrays_source(theory: Theory, form: str) -> str:
         orders=f"({', '.join(theory.order_parameters)})",
         values=", ".join(names) or "none",
     )
+    if theory.is_ordered and form == "python":
+        return sequences.module(theory, text)
     array = "_np.array" if form == "python" else "_numpy.array"
     constant = "top" if form == "python" else "_jax.lax.stop_gradient(top)"
     imports = "import itertools as _itertools\nimport math as _math\n\n" if outer_sets else ""

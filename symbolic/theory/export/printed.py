@@ -10,6 +10,7 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
 
+from symbolic.theory.export import sequences
 from symbolic.theory.export.equations import equations, is_family, parted
 from symbolic.theory.lifted import SAME
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
@@ -163,6 +164,10 @@ class _Names:
 
 def text(theory: Theory) -> str:
     """Return the reduced risk, its gradient per entry and the symbols in them as plain text."""
+    if theory.is_ordered:
+        rows = [f"{theory.name}: {theory.paper}", ""]
+        rows += _symbols(theory, _Names(theory, latex=False), _Text())
+        return "\n".join([*rows, *sequences.description(theory)]) + "\n"
     reduced, names, printer = equations(theory), _Names(theory, latex=False), _Text()
     mean = "E[ {} ]" if _has_data(theory) else "{}"
 
@@ -224,7 +229,12 @@ def latex(theory: Theory) -> str:
 
 
 def latex_equations(theory: Theory) -> list[str]:
-    """Return definitions, reduced risk and gradient flow, each as a LaTeX formula."""
+    """Return definitions, reduced risk and gradient flow, each as a LaTeX formula.
+
+    The list is empty for a theory on ordered positions, whose risk is a program with loops.
+    """
+    if theory.is_ordered:
+        return []
     rows = _latex_rows(theory, _Names(theory, latex=True), lambda x, printer: printer.doprint(x))
     return [f"{name} = {value}" for name, value in rows]
 

@@ -20,7 +20,7 @@ from tests.closeness import close
 
 
 def raw_loss(problem: MaskedProblem, state: np.ndarray, z: dict[tuple[int, int], float]) -> float:
-    """Return L_p by its definition, the mean over all masks, for given scales by (k, m)."""
+    """Return L_p by its definition, the mean over all masks, for scales z[k, m]."""
     partitions, p = problem.partitions, problem.patch
     assert partitions is not None
     values = dict(zip(problem.order_parameters, state.tolist()))
@@ -39,18 +39,18 @@ def raw_loss(problem: MaskedProblem, state: np.ndarray, z: dict[tuple[int, int],
             continue
         for k, areas in enumerate(partitions):
             logits = []
-            seen = np.zeros((problem.P, len(areas)))
+            unmasked = np.zeros((problem.P, len(areas)))
             for q in range(problem.P):
                 m = where[q][k]
                 label = f"{m}" if K == 1 else f"{k + 1}_{m}"
                 logits.append(upsilon[q])
                 if q not in mask:
                     logits[-1] += z[k, m] * values[f"Phi_{label}"]
-                    seen[q, m - 1] = z[k, m]
+                    unmasked[q, m - 1] = z[k, m]
             weights = np.exp(np.array(logits))
             target = np.zeros(len(areas))
             target[where[p][k] - 1] = z[k, where[p][k]]
-            total += 0.5 * float(np.sum((target - weights @ seen / weights.sum()) ** 2)) / K
+            total += 0.5 * float(np.sum((target - weights @ unmasked / weights.sum()) ** 2)) / K
     return total / masks
 
 
@@ -163,9 +163,9 @@ class TestDerivatives:
 def complex_step(population: MaskedPopulation, state: np.ndarray, s: int) -> np.ndarray:
     """Return d gradient / d state_s by a complex step of `plain_gradient`."""
     h = 1e-100
-    moved = state.astype(complex)
-    moved[s] += 1j * h
-    return plain_gradient(population.gradient_plan(state), moved).imag / h
+    shifted = state.astype(complex)
+    shifted[s] += 1j * h
+    return plain_gradient(population.gradient_plan(state), shifted).imag / h
 
 
 def plain_gradient(scenarios: Scenarios, theta: np.ndarray) -> np.ndarray:
@@ -178,20 +178,20 @@ def plain_gradient(scenarios: Scenarios, theta: np.ndarray) -> np.ndarray:
             weight = scenarios.weight[row] * scenarios.z_weight[k, draw]
             U, z = counts[row], scenarios.z[k, draw]
             base = np.exp(theta[scenarios.cell_slot[k]])
-            seen = (
+            unmasked = (
                 U
                 * base
                 * np.exp(z[scenarios.area[k]] * theta[scenarios.area_slot[k]][scenarios.area[k]])
             )
-            hidden = (scenarios.size[k] - U) * base
-            Z = seen.sum() + hidden.sum()
+            masked = (scenarios.size[k] - U) * base
+            Z = unmasked.sum() + masked.sum()
             a = np.zeros(z.size, complex)
-            np.add.at(a, scenarios.area[k], seen / Z)
+            np.add.at(a, scenarios.area[k], unmasked / Z)
             g = z**2 * a / scenarios.copies[k]
             g[scenarios.own[k]] = -(z[scenarios.own[k]] ** 2) * (1 - a[scenarios.own[k]])
             mean = a @ g
             np.add.at(out, scenarios.area_slot[k], -weight * z * a * (mean - g))
-            keys = seen * (mean - g[scenarios.area[k]]) + hidden * mean
+            keys = unmasked * (mean - g[scenarios.area[k]]) + masked * mean
             np.add.at(out, scenarios.cell_slot[k], -weight * keys / Z)
     return out * scenarios.masked_probability / K / scenarios.entries
 
@@ -214,8 +214,15 @@ class TestMethods:
         explicit = MaskedProblem.from_sizes([large] + [small] * count, query=large)
         grouped, single = MaskedPopulation(self.problem), MaskedPopulation(explicit)
         state = random_state(self.problem)
-        spread = np.concatenate([state[[0, 1]], [state[2]] * (count - 1), state[[3, 4]],
-                                 [state[5]] * (count - 1), state[[6]]])  # fmt: skip
+        spread = np.concatenate(
+            [
+                state[[0, 1]],
+                [state[2]] * (count - 1),
+                state[[3, 4]],
+                [state[5]] * (count - 1),
+                state[[6]],
+            ]
+        )
         close(single.evaluate(spread).loss, grouped.evaluate(state).loss, rel=1e-13)
         first = [0, 1, 2, count + 1, count + 2, count + 3, 2 * count + 2]
         close(single.gradient(spread)[first], grouped.gradient(state), rel=1e-11)
@@ -364,15 +371,15 @@ class TestErrors:
         value = MaskedPopulation(problem, method, nodes=nodes).evaluate(state)
         assert value.bounds[part] > 0.0
         least = value.bound / max(1.0, value.loss, float(np.abs(value.gradient).max()))
-        for share, met in ((1.001, True), (0.999, False)):
-            population = MaskedPopulation(problem, method, share * least, nodes=nodes)
-            if met:
+        for factor, is_met in ((1.001, True), (0.999, False)):
+            population = MaskedPopulation(problem, method, factor * least, nodes=nodes)
+            if is_met:
                 assert population.evaluate(state).bound == value.bound
                 continue
-            with pytest.raises(ToleranceError, match=f"cannot be met by {method}") as caught:
+            with pytest.raises(ToleranceError, match=f"cannot be met by {method}") as error:
                 population.evaluate(state)
-            assert caught.value.reachable == value.bound
-            assert "\n" not in str(caught.value)
+            assert error.value.reachable == value.bound
+            assert "\n" not in str(error.value)
             with pytest.raises(ToleranceError):
                 pickle.loads(pickle.dumps(population)).evaluate(state)
 

@@ -40,9 +40,9 @@ class TestValidation:
     def test_exponents(self, changes: dict[str, Any], message: str) -> None:
         good = {"P": 32, "kappa_c": 0.8, "kappa_s": 0.3}
         MaskedProblem(**good)
-        with pytest.raises(ParameterError, match=message) as caught:
+        with pytest.raises(ParameterError, match=message) as error:
             MaskedProblem(**{**good, **changes})
-        assert "\n" not in str(caught.value)
+        assert "\n" not in str(error.value)
 
     @pytest.mark.parametrize(
         ("changes", "message"),

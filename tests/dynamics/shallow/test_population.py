@@ -19,8 +19,16 @@ from dynamics.shallow.trajectory import gram, gram_step
 from tests.closeness import close, within
 from tests.dynamics.shallow.cases import tokens
 
-SMALL = ShallowProblem(M=4, L=6, alpha_relevant=0.5, alpha_confusion=1 / 6, neurons=16, xi=0.1,
-                       key_query=0.7, attention_rate=3.0)  # fmt: skip
+SMALL = ShallowProblem(
+    M=4,
+    L=6,
+    alpha_relevant=0.5,
+    alpha_confusion=1 / 6,
+    neurons=16,
+    xi=0.1,
+    key_query=0.7,
+    attention_rate=3.0,
+)
 PROBLEMS = {
     "plain": SMALL,
     "two blocks": SMALL.replace(overlap=0.4),

@@ -1,4 +1,4 @@
-"""Conserved forms and growth across a manifold, where they are known on paper."""
+"""Conserved forms, equal entries and growth rates of flows that are known analytically."""
 
 import numpy as np
 import pytest
@@ -12,18 +12,18 @@ def states():
     return np.random.default_rng(0).normal(size=(40, 4))
 
 
-def test_a_conserved_sum(states):
-    """x + 3 y and nothing else: the gradient is (3 f, -f, g, h)."""
+def test_conserved_sum(states):
+    """For the gradient (3 f, -f, g, h) only x + 3 y is conserved."""
     x, y, u, v = states.T
     f = np.sin(x + u)
     gradients = np.stack([3.0 * f, -f, x * u, v**2 + y], axis=1)
     gradients[:, 0], gradients[:, 1] = -3.0 * f, f
     within(linear(gradients), [[1.0, 3.0, 0.0, 0.0]], absolute=1e-9)
-    assert len(quadratic(states, gradients)) == 0  # its square says nothing new
+    assert len(quadratic(states, gradients)) == 0  # the square of a conserved form is excluded
 
 
-def test_a_conserved_balance(states):
-    """Two layers a b = s: a^2 - b^2; v^2 - u_1^2 - u_2^2 of a product v u is one more kind."""
+def test_conserved_quadratic_form(states):
+    """For the products v a and v b, v^2 - a^2 - b^2 is conserved."""
     v, a, b, _ = states.T
     pull = np.cos(v * a), v * b - 1.0
     gradients = np.stack([a * pull[0] + b * pull[1], v * pull[0], v * pull[1], v**3], axis=1)
@@ -32,24 +32,24 @@ def test_a_conserved_balance(states):
     within(form, np.diag([1.0, -1.0, -1.0, 0.0]), absolute=1e-9)
 
 
-def test_nothing_is_conserved_where_nothing_is(states):
+def test_no_conserved_form(states):
     gradients = states**3 + 1.0
     assert len(linear(gradients)) == 0
     assert len(quadratic(states, gradients)) == 0
 
 
 @pytest.mark.parametrize(("curvature", "rate"), [(-0.3, 0.3), (2.0, -0.5)])
-def test_growth_across_a_line(curvature, rate):
-    """Loss t^4 + (curvature p^2 + 0.5 r^2) / 2 about the line of t, in turned coordinates."""
-    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+def test_growth_normal_to_a_line(curvature, rate):
+    """The loss is t^4 + (curvature p^2 + 0.5 r^2) / 2 around the t axis, in rotated coordinates."""
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
 
     def gradient(x):
-        t, p, r = turn.T @ x
-        return turn @ np.array([4.0 * t**3, curvature * p, 0.5 * r])
+        t, p, r = rotation.T @ x
+        return rotation @ np.array([4.0 * t**3, curvature * p, 0.5 * r])
 
-    at = turn[:, 0] * 0.7
-    within(growth(gradient, at, turn[:, :1]), rate, absolute=1e-8)
-    assert growth(gradient, at, turn) == -np.inf
+    at = rotation[:, 0] * 0.7
+    within(growth(gradient, at, rotation[:, :1]), rate, absolute=1e-8)
+    assert growth(gradient, at, rotation) == -np.inf
 
 
 def two_layers(x):
@@ -59,16 +59,16 @@ def two_layers(x):
     return np.append(pairs, [product * x[5], product * x[4]])
 
 
-def test_values_that_stay_equal_are_found_from_the_gradient():
-    """All four are one value from an equal start; a sign is no hindrance; zeros stay zeros."""
+def test_entries_that_remain_equal():
+    """Four entries with equal modulus at the start form one block, and zeros remain 0."""
     result = discover(two_layers, [0.3, 0.3, -0.3, -0.3, 0.0, 0.0])
     assert result.label.tolist() == [0, 0, 0, 0, -1, -1]
     assert result.sign.tolist() == [1, 1, -1, -1, 0, 0]
     assert result.moves.tolist() == [True]
 
 
-def test_values_that_part_are_told_apart():
-    """x0 differs at the start: its partner is pulled by it; two that multiply 0 rest."""
+def test_entries_that_separate():
+    """x0 differs at the start, so that x1 separates from x2 and x3; x4 and x5 do not move."""
     result = discover(two_layers, [0.5, 0.3, 0.3, 0.3, 0.7, 0.0])
     assert result.label.tolist() == [0, 1, 2, 2, 3, -1]
     assert result.moves.tolist() == [True, True, True, False]
@@ -76,7 +76,7 @@ def test_values_that_part_are_told_apart():
     assert not result.refined_by(np.array([0, 0, 2, 2, 3, 4]))
 
 
-def test_zeros_that_are_pulled_away_leave_by_sign():
+def test_zeros_with_opposite_slopes_form_a_signed_block():
     def gradient(x):
         return np.array([-1.0, 1.0, -2.0, 0.0]) + x * [1.0, 1.0, 2.0, 3.0]
 
@@ -85,8 +85,8 @@ def test_zeros_that_are_pulled_away_leave_by_sign():
     assert result.sign.tolist() == [1, -1, 1, 0]
 
 
-def test_the_smallest_space_that_is_closed():
-    """A conserved sum takes one dimension of three; what never moves another."""
+def test_smallest_invariant_space():
+    """A conserved sum and a constant entry reduce four dimensions to two."""
 
     def gradient(x):
         pull = np.sin(x[0] + 2.0 * x[2]) + 0.3

@@ -1,4 +1,4 @@
-"""Ball arithmetic of emitted kernels: what is enclosed, proved of floats, and refused.
+"""Ball arithmetic of emitted kernels: enclosures, and proved digits of floats.
 
 Trusts: mpmath, for the functions and for the emitted expression in 60 digits.
 """
@@ -23,21 +23,22 @@ from symbolic.theory import load_theory
 from symbolic.theory import theory as theory_module
 from symbolic.theory.source import source
 from tests.closeness import close
-from tests.dynamics.theory.more_digits import with_digits
-from tests.dynamics.theory.test_late import _GROWS, _SOME, FILES, SIZES, emitted
+from tests.dynamics.theory.high_precision import high_precision_mean
+from tests.dynamics.theory.test_late import FILES, GROWTH, RANDOM_STATE, SIZES, emitted
 
 HEAD = "def mean(_theta, _out, _constants, _weight):\n"
-DRAWN = (Phase.explicit, Phase.generate)
+#: No shrinking, because failures are slow to shrink.
+PHASES = (Phase.explicit, Phase.generate)
 
 
 def as_mpf(x):
-    """Return an exact ball as the number that it is."""
+    """Return an exact ball as a number of mpmath."""
     mantissa, exponent = x.man_exp()
     return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
 
 
-def holds(ball, number):
-    """Tell whether a ball holds a number of mpmath, but for the digits of that."""
+def contains(ball, number):
+    """Return whether a ball contains a number of mpmath, up to the rounding of that number."""
     slack = abs(number) * mpmath.mpf(10) ** (5 - mpmath.mp.dps)
     return as_mpf(ball.lower()) - slack <= number <= as_mpf(ball.upper()) + slack
 
@@ -53,15 +54,15 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("x", POINTS)
-def test_functions_of_balls_hold_those_of_mpmath(name, x):
+def test_functions_of_balls_contain_the_exact_values(name, x):
     result = reference._FUNCTIONS.get(name) or getattr(reference._FUNCTIONS["_math"], name)
     with ctx.workprec(200), mpmath.workprec(800):
         wanted = FUNCTIONS[name](mpmath.mpf(x))
         narrow, wide = result(exact(x)), result(exact(x) + arb(0, 1) * exact(1e-3))
-        assert holds(narrow, wanted)
+        assert contains(narrow, wanted)
         assert narrow.rad() <= abs(narrow) * 2.0**-150 or name == "tanh"
         for moved in (x - 1e-3, x, x + 1e-3):
-            assert holds(wide, FUNCTIONS[name](mpmath.mpf(moved)))
+            assert contains(wide, FUNCTIONS[name](mpmath.mpf(moved)))
 
 
 @pytest.mark.parametrize(
@@ -87,32 +88,32 @@ def test_powers(x, power):
         if (x == 0.0 and power < 0.0) or (x <= 0.0 and not power.is_integer()):
             assert not result.is_finite() or (x == 0.0 and result.contains(0))
             return
-        assert holds(result, mpmath.mpf(x) ** mpmath.mpf(power))
+        assert contains(result, mpmath.mpf(x) ** mpmath.mpf(power))
         assert result.rad() <= abs(result) * 2.0**-150 or x == 0.0
         around = reference.power(exact(x) + arb(0, 1) * exact(0.1), exact(power))
         if power.is_integer() and power >= 0.0:
             assert around.is_finite()
             for moved in (x - 0.1, x, x + 0.1):
-                assert holds(around, mpmath.mpf(moved) ** int(power))
+                assert contains(around, mpmath.mpf(moved) ** int(power))
 
 
-def test_of_scores_the_largest_that_an_element_has():
+def test_largest_score_of_an_element():
     none = -reference._FUNCTIONS["_math"].inf
-    one = reference.highest(arb(1), arb(3), none)
-    assert one == 3
-    assert reference.highest(arb(2), arb(5), one) == 5
-    assert reference.highest(arb(0), arb(9), one) == 3
+    largest = reference.highest(arb(1), arb(3), none)
+    assert largest == 3
+    assert reference.highest(arb(2), arb(5), largest) == 5
+    assert reference.highest(arb(0), arb(9), largest) == 3
     assert reference.highest(2, arb(-1e6), none) == -1e6
 
 
-def test_numbers_of_a_source_are_rationals():
+def test_literals_are_rationals():
     text = HEAD + "    _out[0] = 0.1 * _theta[0]\n    return 1.0 / 3.0\n"
-    result = mean_function(text, "it")([3.0], [0.0], [], [1.0])
+    result = mean_function(text, "theory")([3.0], [0.0], [], [1.0])
     with ctx.workprec(300):
-        third, tenth = reference.enclosed(text, "it", _no_data(), [3.0], [])
+        third, tenth = reference.enclosed(text, "theory", _no_data(), [3.0], [])
         assert third.contains(arb(1) / 3)
-        assert tenth.contains(3 * exact(0.1))  # a number of the file is the float it is
-    rows = reference.proved(text, "it", (result, [0.1 * 3.0]), _no_data, [3.0], [])
+        assert tenth.contains(3 * exact(0.1))  # a decimal in a file is its float
+    rows = reference.proved(text, "theory", (result, [0.1 * 3.0]), _no_data, [3.0], [])
     close(rows[0].bound, 2.0**-54, rel=1e-9)
     assert rows[0].digits == 16
 
@@ -137,21 +138,21 @@ STATES = {
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_floats_are_within_the_error_that_is_proved(name):
-    """Balls contain the values of mpmath, both with the probabilities of the data in floats.
+def test_floats_are_within_their_proved_errors(name):
+    """Balls contain the values of mpmath, both with float probabilities of the data.
 
-    The proved error of the floats is that from the exact probabilities.
+    The proved errors of the floats refer to exact probabilities.
     """
     theory, text, values = _given(name)
     constants, data = list(values.values()), orbits(law(theory, values))
 
-    @settings(max_examples=6, phases=DRAWN)
+    @settings(max_examples=6, phases=PHASES)
     @given(state=STATES[name])
     def check(state):
-        risk, slopes = with_digits(text, constants, state, data, 60)
+        risk, slopes = high_precision_mean(text, constants, state, data, 60)
         with ctx.workprec(200):
-            exactly = reference.enclosed(text, name, data, state, constants)
-        for ball, wanted in zip(exactly, [risk, *slopes], strict=True):  # rounded to a float
+            balls = reference.enclosed(text, name, data, state, constants)
+        for ball, wanted in zip(balls, [risk, *slopes], strict=True):  # rounded to a float
             assert abs(ball - exact(wanted)) <= abs(exact(wanted)) * 2.0**-52 + 1e-320
         with ctx.workprec(200):
             true = reference.enclosed(text, name, _balls(theory, values), state, constants)
@@ -169,7 +170,7 @@ def test_floats_are_within_the_error_that_is_proved(name):
     check()
 
 
-def test_chances_in_balls_sum_to_1_and_hold_the_exact_ones():
+def test_probabilities_in_balls_sum_to_1():
     for name in FILES:
         theory, _, values = _given(name)
         if not len(orbits(law(theory, values)).weight) > 1:
@@ -181,18 +182,18 @@ def test_chances_in_balls_sum_to_1_and_hold_the_exact_ones():
         assert [float(x.mid()) for x in balls] == pytest.approx(floats.tolist(), rel=1e-14, abs=0)
 
 
-def test_a_kernel_that_lost_its_digits_is_refused(monkeypatch):
-    """Masked, late: 1 - a in place of what others have of the attention."""
+def test_lost_digits_are_not_proved(monkeypatch):
+    """Masked theory, late: 1 - a instead of the sum of the other attention weights."""
     theory, text, values = _given("masked")
     monkeypatch.setattr(theory_module, "centred", lambda loss: loss)
     worse = source(load_theory(FILES["masked"]))
     constants, data = list(values.values()), orbits(law(theory, values))
     for late, least in ((2.0, 10), (20.0, 0)):
-        state = [*(_SOME + late * _GROWS)]
-        floats = mean(mean_function(worse, "it"), data, state, constants)
+        state = [*(RANDOM_STATE + late * GROWTH)]
+        floats = mean(mean_function(worse, "theory"), data, state, constants)
         every = [
-            reference.proved(one, "it", floats, lambda: _balls(theory, values), state, constants)
-            for one in (worse, text)
+            reference.proved(x, "theory", floats, lambda: _balls(theory, values), state, constants)
+            for x in (worse, text)
         ]
         assert [x.digits for x in every[0]] == [x.digits for x in every[1]]
         lost = min(x.digits for x in every[0])
@@ -210,26 +211,26 @@ def _balls(theory, values):
     [(1.0, 16), (1.0 + 2e-12, 11), (1.1, 0), (1.09, 1), (-1.0, 0), (0.0, 0), (math.nan, 0),
      (math.inf, 0)],
 )  # fmt: skip
-def test_digits_are_those_of_the_relative_error(result, expected):
+def test_digits_follow_from_the_relative_error(result, expected):
     text = HEAD + "    _out[0] = _theta[0] - _theta[0]\n    return 1.0\n"
-    risk, slope = reference.proved(text, "it", (result, [0.0]), _no_data, [3.0], [])
+    risk, slope = reference.proved(text, "theory", (result, [0.0]), _no_data, [3.0], [])
     assert risk.digits == expected
     assert (slope.bound, slope.digits) == (0.0, 16)  # exactly 0
-    _, wrong = reference.proved(text, "it", (1.0, [1e-300]), _no_data, [3.0], [])
+    _, wrong = reference.proved(text, "theory", (1.0, [1e-300]), _no_data, [3.0], [])
     assert (wrong.bound, wrong.digits) == (math.inf, 0)
 
 
-def test_a_value_that_is_not_told_from_0_is_refused(monkeypatch):
+def test_value_indistinguishable_from_0_has_no_digits(monkeypatch):
     monkeypatch.setattr(reference, "MOST_BITS", 256)
     text = (
         "import math as _math\ndef mean(_theta, _out, _constants, _weight):\n"
         "    _out[0] = _math.exp(_math.log(_theta[0])) - _theta[0]\n    return 1.0\n"
     )
-    _, slope = reference.proved(text, "it", (1.0, [0.0]), _no_data, [3.0], [])
+    _, slope = reference.proved(text, "theory", (1.0, [0.0]), _no_data, [3.0], [])
     assert (slope.bound, slope.digits) == (math.inf, 0)
 
 
-def test_a_wrong_function_of_balls_is_seen(monkeypatch):
+def test_wrong_function_of_balls_is_detected(monkeypatch):
     theory, _, values = _given("positional")
     monkeypatch.setitem(reference._FUNCTIONS, "_sigmoid", lambda x: 1 / (1 + x.exp()))
     reference._function.cache_clear()
@@ -243,7 +244,7 @@ def test_a_wrong_function_of_balls_is_seen(monkeypatch):
     assert digits(theory, values, [0.3, 1.0, -0.5]).proved["gamma"] >= 13
 
 
-class TestWords:
+class TestSummary:
     def test_start_and_end_of_the_flow(self):
         theory, _, values = _given("look_up")
         start, end = along_flow(theory, values)
@@ -255,7 +256,7 @@ class TestWords:
         )
         assert end.sentence.startswith("digits proved at time 1000: at least 1")
 
-    def test_what_is_lost(self):
+    def test_lost_digits(self):
         result = module.Digits(
             5.0, {}, {"risk": 9, "a": 0, "b": 0, "c": 0, "d": 0}, dict.fromkeys("abcd", math.inf)
         )
@@ -271,8 +272,8 @@ class TestWords:
             "digits proved at time 0: none, more than 3 data orbits are too many in balls"
         )
 
-    def test_near_a_tie_fewer_are_left(self):
-        """Positional: where beta, gamma and rho differ by 1e-7 slopes are sums that cancel."""
+    def test_fewer_digits_near_a_tie(self):
+        """Positional theory: if beta, gamma and rho differ by 1e-7, slopes are sums that cancel."""
         theory, _, values = _given("positional")
         far, near = (digits(theory, values, [0.3, 1.0 + x, 1.0 - x]).proved for x in (1e-1, 1e-7))
         assert min(far.values()) >= 13

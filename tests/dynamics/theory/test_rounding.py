@@ -1,4 +1,4 @@
-"""Rules of running error bounds: each holds, and no term of any can be left out.
+"""Rules of running error bounds: each bound is valid, and each of its terms is necessary.
 
 Trusts: the ball arithmetic of FLINT.
 """
@@ -38,20 +38,20 @@ EXACT = {
 
 
 def some(low, high, count=40, seed=0):
-    """Return pairs without error, and with errors small and large."""
+    """Return pairs without errors, and with small and large errors."""
     points = np.random.default_rng(seed).uniform(low, high, count).tolist()
     return [(x, e * abs(x)) for x in points for e in (0.0, 1e-12, 0.1, 0.24)]
 
 
 def pairs(low, high, seed):
-    """Return pairs of pairs, the first of them without errors."""
-    one, other = some(low, high, seed=seed), some(low, high, seed=seed + 1)
-    without = [((x, 0.0), (y, 0.0)) for (x, _), (y, _) in zip(one, other)]
-    return [*without[::4], *zip(one, other[::-1])]
+    """Return arguments of binary rules, some of them without errors."""
+    left, right = some(low, high, seed=seed), some(low, high, seed=seed + 1)
+    without = [((x, 0.0), (y, 0.0)) for (x, _), (y, _) in zip(left, right)]
+    return [*without[::4], *zip(left, right[::-1])]
 
 
 KINKS = [((0.0, 0.0),), ((0.0, 1e-300),), ((0.5, 0.5),), ((-0.5, 0.6),), ((0.5, 0.6),)]
-#: Cases in which one term dominates, and some at random.
+#: Cases in which a single term dominates, and random ones.
 CASES = {
     "add": [((1.0, 0.0), (U, 0.0)), ((1.0, 0.5), (-1.0, 0.0)), ((1.0, 0.0), (-1.0, 0.5)),
             *pairs(-3.0, 3.0, 0)],
@@ -86,7 +86,7 @@ CASES = {
 
 
 def violations(module, rule):
-    """Return the cases in which an exact result is not within its bound."""
+    """Return the cases in which the exact result is not within the bound."""
     cases = []
     for case in CASES[rule]:
         value, error = module[rule](*case)
@@ -103,7 +103,7 @@ def violations(module, rule):
 
 
 def plain(text):
-    """Return the module with these rules, not compiled."""
+    """Return the names of a module of rules, without compilation."""
     module = {}
     exec(text.replace("from dynamics.core.jit import kernel", "kernel = lambda f: f"), module)
     return module
@@ -116,7 +116,7 @@ def test_the_exact_result_is_within_the_bound(rule):
 
 @pytest.mark.parametrize("rule", EXACT)
 def test_the_bound_is_a_few_times_the_largest_error(rule):
-    """Where errors are small but above rounding."""
+    """Only cases with small errors above rounding are compared."""
     for case in CASES[rule]:
         if any(e not in (0.0, 1e-12 * abs(x)) for x, e in case) or not any(e for _, e in case):
             continue
@@ -134,7 +134,7 @@ def test_the_bound_is_a_few_times_the_largest_error(rule):
         assert error <= 3.0 * worst + 20.0 * U * max(abs(value), abs(case[0][0]))
 
 
-#: Rule, what it is written as, and without a term.
+#: Rule, a part of its source, and the same without a term.
 MUTANTS = [
     ("add", "value, x[1] + y[1] + UNIT * abs(value)", "value, y[1] + UNIT * abs(value)"),
     ("add", "value, x[1] + y[1] + UNIT * abs(value)", "value, x[1] + UNIT * abs(value)"),
@@ -189,7 +189,7 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize(("rule", "right", "wrong"), MUTANTS)
-def test_no_term_can_be_left_out(rule, right, wrong):
+def test_each_term_is_necessary(rule, right, wrong):
     mark = "def _growth(" if right == "t * (1.0 + t)" else f"def {rule}("
     head, own = SOURCE.split(mark)
     assert right in own.split("@kernel")[0]
@@ -200,11 +200,11 @@ def test_no_term_can_be_left_out(rule, right, wrong):
 
 
 class TestSoftmax:
-    """A score less the largest: whatever is subtracted, what is exact is within the bound."""
+    """Softmax weights: the exact weights are within their bounds for any subtracted score."""
 
     @staticmethod
-    def off(module, scores, exact_scores):
-        """Return whether the weights of elements with these scores leave their bounds."""
+    def is_violated(module, scores, exact_scores):
+        """Return whether the weights of elements with these scores exceed their bounds."""
         top = (-INF, 0.0)
         for score in scores:
             top = module["highest"]((1.0, 0.0), score, top)
@@ -225,8 +225,8 @@ class TestSoftmax:
         *(([(0.0, 0.0), (x, 0.0)], [0.0, x]) for x in np.linspace(-0.1, 0.0, 99).tolist()),
     )
 
-    def test_holds(self):
-        assert not any(self.off(vars(rounding), *case) for case in self.CASES)
+    def test_bounds_are_valid(self):
+        assert not any(self.is_violated(vars(rounding), *case) for case in self.CASES)
 
     @pytest.mark.parametrize(
         ("right", "wrong"),
@@ -237,21 +237,21 @@ class TestSoftmax:
             ("math.exp(below + OUTWARD * error) * OUTWARD", "value"),
         ],
     )
-    def test_no_term_can_be_left_out(self, right, wrong):
+    def test_each_term_is_necessary(self, right, wrong):
         assert right in SOURCE
         changed = SOURCE[SOURCE.index("def raised(") :].replace(right, wrong)
         module = plain(SOURCE[: SOURCE.index("def raised(")] + changed)
-        assert any(self.off(module, *case) for case in self.CASES)
+        assert any(self.is_violated(module, *case) for case in self.CASES)
 
-    def test_a_score_above_the_largest_is_that_of_an_element_by_rounding(self):
-        """Recomputed in another order a score may exceed the largest, the exact one by more."""
+    def test_score_above_the_largest_by_rounding(self):
+        """Computed in another order, a score and its exact value may exceed the largest one."""
         top = rounding.highest((1.0, 0.0), (1.0, 0.3), (-INF, 0.0))
         assert top == (1.0, 0.3)
         value, error = rounding.raised((1.0 + U * 4, 0.1), top)
         assert value == 1.0
         assert error >= math.expm1(0.3)
 
-    def test_of_no_element_nothing_counts(self):
+    def test_scores_without_elements_have_no_weight(self):
         assert rounding.highest((0.0, 0.0), (9.0, 0.0), (1.0, 0.1)) == (1.0, 0.1)
         assert rounding.highest((0.0, 1.0), (9.0, 0.0), (1.0, 0.1)) == (1.0, INF)
         value, error = rounding.raised((800.0, 0.0), (1.0, 0.1))
@@ -261,10 +261,10 @@ class TestSoftmax:
 
 @pytest.mark.parametrize("x", [math.nan, INF, -INF])
 @pytest.mark.parametrize("rule", EXACT)
-def test_what_is_not_finite_has_no_bound(rule, x):
-    """Unless the result has one all the same: a tanh, a sigmoid, a softplus far to the left."""
-    both = rule in ("add", "subtract", "multiply", "divide", "shifted_log")
-    arguments = [(x, INF), (0.0, 0.0)] if both else [(x, INF)]
+def test_arguments_that_are_not_finite_have_no_bound(rule, x):
+    """The only exception is sigmoid(inf) = 1, which has a trivial bound."""
+    binary = rule in ("add", "subtract", "multiply", "divide", "shifted_log")
+    arguments = [(x, INF), (0.0, 0.0)] if binary else [(x, INF)]
     if rule == "power":
         arguments.append((3.0, 0.0))
     value, error = getattr(rounding, rule)(*arguments)
@@ -278,14 +278,14 @@ def test_final(error):
     assert 1.0 < rounding.final(1.0) < 1.0 + 1e-5
 
 
-def test_whole_numbers_are_exact():
-    one, half = (1.0, 0.0), (0.5, 0.0)
+def test_integers_are_exact():
+    unit, half = (1.0, 0.0), (0.5, 0.0)
     for result, x, y, expected in (
-        ((3.0, 1.0), (2.0, 0.0), one, 0.0),
-        ((1.5, 1.0), one, half, 1.0),
-        ((3.0, 1.0), (2.0, 0.1), one, 1.0),
-        ((3.0, 1.0), one, (2.0, 0.1), 1.0),
-        ((2.0**53, 1.0), (2.0**53 - 1.0, 0.0), one, 1.0),
+        ((3.0, 1.0), (2.0, 0.0), unit, 0.0),
+        ((1.5, 1.0), unit, half, 1.0),
+        ((3.0, 1.0), (2.0, 0.1), unit, 1.0),
+        ((3.0, 1.0), unit, (2.0, 0.1), 1.0),
+        ((2.0**53, 1.0), (2.0**53 - 1.0, 0.0), unit, 1.0),
     ):
         assert rounding.if_whole(result, x, y) == (result[0], expected)
 
@@ -298,7 +298,7 @@ def test_given():
 
 
 def test_total_of_families():
-    """Two configurations; 1 + u is rounded."""
+    """In the first of two configurations, 1 + u is rounded."""
     first = np.array([0, 2, 4])
     values = np.array([1.0, U, 2.0, -3.0]), np.array([0.0, 0.25, 0.5, 0.0])
     result, error = rounding.total(values, first, np.array([0, 1, 3]))
@@ -313,8 +313,8 @@ def test_total_of_families():
     ("x", "known"),
     [((0.0, 0.0), True), ((0.0, 1e-300), False), ((0.5, 0.5), False), ((-0.5, 0.4), True)],
 )
-def test_the_slope_at_a_kink_is_known_where_the_sign_is(rule, x, known):
+def test_slope_at_a_kink_is_known_if_the_sign_is(rule, x, known):
     value, error = getattr(rounding, rule)(x)
     assert error == (0.0 if known else INF)
     if x == (0.0, 0.0):
-        assert value == 0.0  # the subgradient that is chosen
+        assert value == 0.0  # the chosen subgradient

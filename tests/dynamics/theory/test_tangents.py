@@ -7,7 +7,7 @@ import pytest
 from dynamics.theory import tangents
 from tests.closeness import close
 
-ONE = {
+UNARY = {
     "negate": lambda x: -x,
     "exp": mpmath.exp,
     "log": mpmath.log,
@@ -20,7 +20,7 @@ ONE = {
     "sign": mpmath.sign,
     "step": lambda x: mpmath.mpf(x > 0),
 }
-TWO = {
+BINARY = {
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
     "multiply": lambda x, y: x * y,
@@ -32,24 +32,24 @@ TWO = {
 
 
 @pytest.mark.parametrize("x", [0.3, 1.7, 30.0])
-@pytest.mark.parametrize("name", ONE)
+@pytest.mark.parametrize("name", UNARY)
 def test_rule_of_one_argument(name, x):
     value, tangent = getattr(tangents, name)((x, 0.7))
     with mpmath.workdps(40):
-        close(value, float(ONE[name](mpmath.mpf(x))), rel=1e-14)
-        close(tangent, float(0.7 * mpmath.diff(ONE[name], x)), rel=1e-13)
+        close(value, float(UNARY[name](mpmath.mpf(x))), rel=1e-14)
+        close(tangent, float(0.7 * mpmath.diff(UNARY[name], x)), rel=1e-13)
 
 
-@pytest.mark.parametrize("name", TWO)
+@pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("directions", [(0.7, 0.0), (0.0, -1.3), (0.7, -1.3)])
 def test_rule_of_two_arguments(name, directions):
     x, y = 0.8, 2.5
     value, tangent = getattr(tangents, name)(*zip((x, y), directions))
     with mpmath.workdps(40):
         along = mpmath.diff(
-            lambda t: TWO[name](x + t * directions[0], y + t * directions[1]), mpmath.mpf(0)
+            lambda t: BINARY[name](x + t * directions[0], y + t * directions[1]), mpmath.mpf(0)
         )
-        close(value, float(TWO[name](mpmath.mpf(x), mpmath.mpf(y))), rel=1e-14)
+        close(value, float(BINARY[name](mpmath.mpf(x), mpmath.mpf(y))), rel=1e-14)
         close(tangent, float(along), rel=1e-13)
 
 

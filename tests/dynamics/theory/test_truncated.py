@@ -1,6 +1,6 @@
-"""Data orbits without the unlikely ones: the chance of what is left out is bounded.
+"""Most probable data orbits, and the bound on the probability of the omitted ones.
 
-Trusts: the enumeration of all of them.
+Trusts: the enumeration of all orbits.
 """
 
 from pathlib import Path
@@ -39,11 +39,11 @@ def laws():
 
 
 @pytest.mark.parametrize("remainder", [1e-2, 1e-4, 1e-7])
-def test_what_is_left_out_is_bounded(laws, remainder):
-    """Chances of what is kept are exact, and with the remainder they make up all of it."""
+def test_omitted_probability_is_bounded(laws, remainder):
+    """The probabilities of the other orbits are exact."""
     fewer = 0
-    for one in laws:
-        every, some = orbits(one), truncated(one, remainder)
+    for law_ in laws:
+        every, some = orbits(law_), truncated(law_, remainder)
         assert 1.0 - some.weight.sum() <= some.remainder + 1e-14
         assert some.remainder <= remainder
         known = np.sort(every.weight)[::-1]
@@ -53,15 +53,15 @@ def test_what_is_left_out_is_bounded(laws, remainder):
     assert fewer >= (2 if remainder > 1e-6 else 1)
 
 
-def test_as_little_as_nothing_leaves_out_nothing(laws):
-    for one in laws:
-        every, some = orbits(one), truncated(one, 1e-300)
+def test_tiny_remainder_omits_no_orbit(laws):
+    for law_ in laws:
+        every, some = orbits(law_), truncated(law_, 1e-300)
         assert len(every.weight) == len(some.weight)
         close(some.weight.sum(), 1.0, rel=1e-13)
 
 
-def test_a_bounded_loss_is_missed_by_no_more(laws):
-    """Half of |attention - query|^2 is at most 1."""
+def test_error_of_a_bounded_loss(laws):
+    """The loss |attention - query|^2 / 2 is at most 1."""
     theory = load_theory(LOOK_UP)
     function = mean_function(source(theory), "look_up")
     for state in ([0.0, 0.0], [3.0, -1.0], [-4.0, 2.0]):
@@ -73,7 +73,7 @@ def test_a_bounded_loss_is_missed_by_no_more(laws):
 
 
 def test_sizes_beyond_enumeration():
-    """Positional, 8e7 data orbits: 2,000 of them hold all but 1e-6."""
+    """Of 8e7 data orbits of the positional theory, 2,000 have probability 1 - 1e-6."""
     theory = load_theory(POSITIONAL)
     values = {"D": 64, "C": 4, "q": 1 / 32, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 1, "tau": 1}
     known = law(theory, theory.checked(values))
@@ -83,17 +83,17 @@ def test_sizes_beyond_enumeration():
     assert 1e-8 < 1.0 - some.weight.sum() <= some.remainder <= 1e-6
 
 
-def test_a_branch_that_is_not_counted_would_show(laws, monkeypatch):
-    monkeypatch.setattr(module, "ROUNDING", -0.5)  # half of what is left out is told
+def test_too_small_remainder_is_detected(laws, monkeypatch):
+    monkeypatch.setattr(module, "ROUNDING", -0.5)  # half of the omitted probability is counted
     some = truncated(laws[1], 1e-4)
     assert 1.0 - some.weight.sum() > 0.0
-    honest = (1.0 - some.weight.sum()) / some.remainder
+    ratio = (1.0 - some.weight.sum()) / some.remainder
     monkeypatch.undo()
     again = truncated(laws[1], 1e-4)
-    assert honest > 1.5 * (1.0 - again.weight.sum()) / again.remainder
+    assert ratio > 1.5 * (1.0 - again.weight.sum()) / again.remainder
 
 
-def test_what_is_refused(laws, monkeypatch):
+def test_rejected_input(laws, monkeypatch):
     for wrong in (0.0, 1.0, -1e-3, float("nan")):
         with pytest.raises(ParameterError, match=r"is not allowed: it must be in \(0, 1\)"):
             truncated(laws[0], wrong)
@@ -101,6 +101,6 @@ def test_what_is_refused(laws, monkeypatch):
     with pytest.raises(ParameterError, match="more than 20 data orbits are needed at remainder"):
         truncated(laws[1], 1e-6)
     theory = load_theory(LOOK_UP)
-    for read in (orbits, lambda known: truncated(known, 1e-3)):
+    for enumerate_orbits in (orbits, lambda known: truncated(known, 1e-3)):
         with pytest.raises(ParameterError, match="types are too many to enumerate"):
-            read(law(theory, {"K": 1000, "N": 1000}))
+            enumerate_orbits(law(theory, {"K": 1000, "N": 1000}))

@@ -235,9 +235,11 @@ class TestCommandLine:
         text = "0-3/4,5/6-7:0,4/1,5/2-3,6-7"
         case = masked.build({"partitions": text, "query": "4", "mask_ratio": 0.5})
         assert case.problem == MaskedProblem(
-            P=8, query=4, mask_ratio=0.5,
+            P=8,
+            query=4,
+            mask_ratio=0.5,
             partitions=(((0, 1, 2, 3), (4, 5), (6, 7)), ((0, 4), (1, 5), (2, 3, 6, 7))),
-        )  # fmt: skip
+        )
         arguments = command(case).split()[1:]
         given = given_parameters(build_parser().parse_args(arguments))
         assert masked.build(given).problem == case.problem

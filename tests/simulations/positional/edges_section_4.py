@@ -26,6 +26,16 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
          {"difference": 0.0, "difference_other_seeds": 0.99e-11},
          {"difference": 0.0, "difference_other_seeds": 1.01e-11}),
     ],
+    "optimizers": [
+        ("runs", "I: alpha reaches its quasi-steady value before T1",
+         {"T0": 1.0, "T1": 1.1}, {"T0": 1.1, "T1": 1.1}),
+        ("runs", "I: alpha reaches its quasi-steady value before T1",
+         {"T0": 1.0, "T1": 1.1}, {"T0": float("nan"), "T1": 1.1}),
+        ("runs", "II: gamma exceeds max |rho|", {"T1": 1e6}, {"T1": float("nan")}),
+        ("runs", "gamma(t) >= rho(t) at all times",
+         {"violation": 0.99e-9}, {"violation": 1.01e-9}),
+        ("runs", "patch association at the end", {"associates": True}, {"associates": False}),
+    ],
     "sigma-a-breaks-symmetry": [
         ("sigma_A = 0", "gamma = rho at all times",
          {"largest_gap": 0.99e-12}, {"largest_gap": 1.01e-12}),

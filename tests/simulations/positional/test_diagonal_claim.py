@@ -11,10 +11,10 @@ from simulations.files import write_dataset
 from simulations.positional import reference_runs as runs
 from simulations.positional.claims.diagonal import (
     POPULATION_TOLERANCE,
-    Comparison,
     Conclusions,
     Ending,
-    _pair,
+    compared,
+    pair,
 )
 from simulations.positional.figures import diagonal
 from simulations.reproduction.predicates import Verdict
@@ -31,19 +31,21 @@ def ending(late=YES, early=YES):
 @pytest.mark.parametrize("item", Conclusions._fields)
 def test_the_same_conclusions_are_equal_in_each_at_both_times(item):
     other = YES._replace(**{item: False})
-    assert Comparison(ending(), ending(), True, 1e-6).same
-    assert Comparison(ending(other, other), ending(other, other), True, 1e-6).same
+    assert compared(ending(), ending())["same"]
+    assert compared(ending(other, other), ending(other, other))["same"]
     for changed in (ending(late=other), ending(early=other)):
-        assert not Comparison(changed, ending(), True, 1e-6).same
-        assert not Comparison(ending(), changed, True, 1e-6).same
-        assert not Comparison(changed, changed, True, 1e-6).settled
+        assert not compared(changed, ending())["same"]
+        assert not compared(ending(), changed)["same"]
+        for pair_of_runs in ((changed, ending()), (ending(), changed), (changed, changed)):
+            assert not compared(*pair_of_runs)["settled"]
+    assert compared(ending(), ending())["settled"]
 
 
 @pytest.mark.slow
 def test_a_million_patches_reach_the_horizon_of_the_thorough_run():
     """Late in training rounding moves alpha* by more than 1e-8 of it."""
     problem = Problem.parametrization_3_1(10**6, 4, q=4 / 10**6)
-    frozen, trained = _pair(problem, POPULATION_TOLERANCE, 1e15)
+    frozen, trained = pair(problem, POPULATION_TOLERANCE, 1e15)
     for path in (frozen, trained):
         assert path.time[-1] == 1e15
         assert path.stats["steps"] < 10_000

@@ -1,7 +1,6 @@
 """The claims at large D, on their quick sizes."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from matplotlib.figure import Figure
 
 from dynamics import gradient_flow
 from simulations.positional import large_D_flows as large
+from simulations.positional.claims import events_large_D
 from simulations.positional.claims.scaling_theory import turning_points
 from simulations.positional.figures import large_D as figures
 from simulations.positional.large_D_flows import FIXED, Case
@@ -104,23 +104,16 @@ def test_flows_outside_the_hypotheses_do_not_count(claim_id, table, judged):
 
 
 def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
-    number = SimpleNamespace(time=1.0, happens=True)
-    run = SimpleNamespace(
-        events=SimpleNamespace(alpha_star=1.0, T0=number, T1=number, rise=1.1, end_of_rise=number),
-        predicted_T1=1.0,
-        risk_after_rise=0.1,
-        G=10.0,
-        settled_error=0.1,
-        test_error=1e-4,
-        path=SimpleNamespace(time=[1.0], loss=[1e-3]),
-        label=SimpleNamespace(error=1e-5),
-    )
-    slowest = [case for case in large.cases(quick=False) if case.scaling == large.SLOWEST]
+    cases = large.cases(quick=False)
+    slowest = [case for case in cases if case.scaling == large.SLOWEST]
     assert {case.features for case in slowest} == {4}
-    data = large.branch_dataset(dict.fromkeys(large.cases(quick=False), run))
+    rows = [case.levels | dict.fromkeys(events_large_D.EVENTS.columns, 1.0) for case in cases]
+    data = events_large_D.figure_data(events_large_D.EVENTS.frame(rows), [2.0] * len(cases))
     assert data["T1"].isnull().sum() == 8 - len(slowest)
-    for draw in (figures.draw_events, figures.draw_ends):
-        assert draw(data, Figure(figsize=(7.0, 6.0), layout="constrained"))
+    assert data["scaling"].values.tolist() == [*large.POWERS, FIXED]
+    assert figures.draw_events(data, Figure(figsize=(7.0, 6.0), layout="constrained"))
+    ends = data.assign(end=data["T1"], settled_error=data["T1"], test_error=data["T1"])
+    assert figures.draw_ends(ends, Figure(figsize=(7.0, 6.0), layout="constrained"))
 
 
 def test_nu_never_turns_along_the_branch():

@@ -29,6 +29,7 @@ from simulations.positional.idealized_runs import (
 )
 from simulations.positional.initialization_runs import Start
 from simulations.positional.training_runs import Setting, trained
+from simulations.reproduction.claim import Context
 from simulations.seeds import seed_at
 from tests.closeness import close, within
 
@@ -207,13 +208,14 @@ class TestSampleSizes:
         )
         windows = {200: [training_runs.Window(7.0, math.inf, 1.0)]}
         progress = []
-        first = sample_sizes.scan(scans, 0, progress.append, tmp_path, windows)
+        context = Context(quick=True, progress=progress.append, scratch=tmp_path)
+        first = sample_sizes.scan(scans, context, windows)
         assert first.first[1, 0] == 7.0
         assert math.isinf(first.lost[1, 0])
         assert first.timed[1, 0] == 60
         close(progress[-1], 1.0, rel=1e-12)
         monkeypatch.setattr(sample_sizes, "train_until", None)  # nothing is computed again
-        again = sample_sizes.scan(scans, 0, progress.append, tmp_path, windows)
+        again = sample_sizes.scan(scans, context, windows)
         np.testing.assert_array_equal(again.lost, first.lost)
         np.testing.assert_array_equal(again.needed, first.needed)
 

@@ -21,6 +21,7 @@ from simulations.positional.idealized_runs import (
 )
 from simulations.positional.learners import LOGISTIC, PRETRAINED, SCRATCH, UNIFORM
 from simulations.positional.transfer_statistics import Sweep, SweepConfig
+from simulations.reproduction.claim import Context
 from tests.closeness import close
 
 
@@ -155,8 +156,9 @@ class TestTransfer:
     def test_stored_sweeps_are_not_computed_again(self, tmp_path, monkeypatch):
         entries = [SweepConfig(LOGISTIC, 4.0, 16, (8, 16), 2)]
         seen = []
-        first = transfer_runs.sweeps(entries, 0, seen.append, tmp_path)
+        context = Context(quick=True, progress=seen.append, scratch=tmp_path)
+        first = transfer_runs.sweeps(entries, context)
         monkeypatch.setattr(transfer_runs, "test_error", None)  # nothing is computed again
-        second = transfer_runs.sweeps(entries, 0, seen.append, tmp_path)
+        second = transfer_runs.sweeps(entries, context)
         assert np.array_equal(first[entries[0]].errors, second[entries[0]].errors)
         assert seen == [1.0, 1.0]

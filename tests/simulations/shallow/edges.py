@@ -47,6 +47,15 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
          {"exponent_low": 1.0, "exponent_high": 1.299},
          {"exponent_low": 1.0, "exponent_high": 1.301}),
     ],
+    "li-optimizers": [
+        ("runs", "the hinge loss becomes small", {"learned": 1e9}, {"learned": float("nan")}),
+        ("runs", "zero generalization error at the end",
+         {"test_error": 0.0}, {"test_error": 1e-300}),
+        ("runs", "attention comes within 0.05 of the plateau",
+         {"plateau": 0.5, "end": 0.451}, {"plateau": 0.5, "end": 0.449}),
+        ("runs", "it does not exceed the plateau",
+         {"plateau": 0.5, "end": 0.5 + 0.9e-9}, {"plateau": 0.5, "end": 0.5 + 1.1e-9}),
+    ],
     "li-sparsification": [
         ("losses", "without relevant tokens the loss rises",
          {"change_low": 1e-9}, {"change_low": 0.0}),

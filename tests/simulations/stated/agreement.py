@@ -1,4 +1,4 @@
-"""The two readings of a theory at one state: what is derived for all sizes, and the full model."""
+"""Comparison of the derived reduction of a theory with its full model at a state."""
 
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import mean, mean_function
@@ -9,10 +9,10 @@ from tests.closeness import close, within
 
 
 def assert_lifted_is_dense(theory, values, state, rel=1e-11):
-    """Compare loss, gradient per entry and the numbers of entries; return loss and gradient.
+    """Compare losses, gradients per entry and numbers of entries; return loss and gradient.
 
-    ``state`` holds the order parameters in the order of the theory. Slopes are compared relative to
-    the largest.
+    ``state`` contains the order parameters in the order of the theory. The tolerance of slopes is
+    relative to the largest one.
     """
     __tracebackhide__ = True
     checked = theory.checked(values)

@@ -1,8 +1,8 @@
-"""Values on either side of each threshold of the claims."""
+"""Values on both sides of each threshold of the claims about theory files."""
 
 from typing import Any
 
-#: Of a reduction that is compared with the full model.
+#: Values for the tables of `simulations.stated.evidence`.
 REDUCTION: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("all sizes", "the order parameters are the paper's, for all sizes",
      {"orders_as_stated": True}, {"orders_as_stated": False}),
@@ -14,7 +14,7 @@ REDUCTION: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
      {"conserved_as_stated": True}, {"conserved_as_stated": False}),
 ]  # fmt: skip
 
-#: Claim -> (table, predicate, values that pass, values that do not).
+#: Mapping from claim to rows (table, predicate, values that pass, values that fail).
 EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
     "theory-teacher": [
         ("reduction", "two coefficients are free",
@@ -80,7 +80,7 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
         ("three numbers", "times from 0 are within 3/N of their limits",
          {"far": 2.9}, {"far": 3.1}),
         ("three numbers", "the task is solved", {"solved": 5.0}, {"solved": float("nan")}),
-        # the first row: of g3, from N = 32 on
+        # of the first row: g3 at N = 32
         ("powers", "the powers of N are 1, 2, 2, and 2 of the loss",
          {"power": 1.0 + 2.9 / 32}, {"power": 1.0 + 3.1 / 32}),
         ("powers", "the powers of N are 1, 2, 2, and 2 of the loss",

@@ -1,6 +1,6 @@
-"""Bounds of risk and gradient of theories in one file, and what a run makes of them.
+"""Bounds of risk and gradient of theory files, and their use in runs.
 
-Trusts: the ball arithmetic of FLINT, for the emitted source and for the chances of the data.
+Trusts: the ball arithmetic of FLINT, for the emitted source and for the probabilities of the data.
 """
 
 from dataclasses import replace
@@ -26,10 +26,10 @@ from simulations.stated.system import UserTheorySystem
 from symbolic.theory import load_theory
 from tests.closeness import close
 
-ROOM, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
-PATHS = (*sorted(ROOM.glob("*/stated.py")), *sorted(EXAMPLES.glob("[a-z]*.py")))
+PACKAGE, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
+PATHS = (*sorted(PACKAGE.glob("*/stated.py")), *sorted(EXAMPLES.glob("[a-z]*.py")))
 FILES = {x.stem if x.parent == EXAMPLES else x.parent.name: x for x in PATHS}
-#: A state at which F is a difference of powers near 1e16: the truth moves rho nowhere.
+#: Parameters for which F is a difference of powers near 1e16 at `START`; the exact rho is constant.
 CANCELS = {
     "D": 4, "C": 2, "q": 0.9341491900494792, "nu": 0.02729762587532414,
     "beta": -2.3399164081679213, "p": 9, "kappa": 99.8274957070645, "tau": 0.1303155721216529,
@@ -39,12 +39,12 @@ START = [0.5802300446692483, -4.490668982752463, -2.633285240038948]
 
 @cache
 def prepared(name):
-    """Return a theory, its values, its risk, and its data in balls."""
-    stated = UserTheorySystem(FILES[name])
-    problem = stated.build({}).problem
+    """Return a theory, its default problem, its risk, and its data in balls."""
+    system = UserTheorySystem(FILES[name])
+    problem = system.build({}).problem
     with ctx.workprec(300):
-        data = orbits(law(stated.theory, problem.values, Balls(problem.values)))
-    return stated.theory, problem, runs.risk_of(stated.theory, problem), data
+        data = orbits(law(system.theory, problem.values, Balls(problem.values)))
+    return system.theory, problem, runs.risk_of(system.theory, problem), data
 
 
 def enclosed(theory, problem, data, state, bits=2000):
@@ -54,7 +54,7 @@ def enclosed(theory, problem, data, state, bits=2000):
 
 
 def is_within(value, ball, bound):
-    """Return whether a float is surely within a bound of a ball, which is narrow."""
+    """Return whether a float is certainly within a bound of a narrow ball."""
     if bound == np.inf:
         return True
     with ctx.workprec(2000):
@@ -63,7 +63,7 @@ def is_within(value, ball, bound):
 
 @pytest.mark.parametrize("name", FILES)
 def test_risk_and_gradient_are_within_their_bounds(name):
-    """At states near the start, late in training, tiny, near ties and beyond what floats hold."""
+    """At states near the start, late in training, near 0, near ties and with overflow."""
     theory, problem, risk, data = prepared(name)
     rng = np.random.default_rng(list(name.encode()))
     n, finite = len(problem.start), 0
@@ -84,8 +84,8 @@ def test_risk_and_gradient_are_within_their_bounds(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_bounds_are_small_where_states_are_ordinary(name):
-    """At most 1e-12 of the loss, and of the largest slope."""
+def test_bounds_are_small_at_ordinary_states(name):
+    """At most 1e-12 of the loss and of the largest slope."""
     _, problem, risk, _ = prepared(name)
     rng = np.random.default_rng(0)
     for _ in range(10):
@@ -109,7 +109,7 @@ def test_powers_that_cancel():
 
 
 @pytest.mark.parametrize("solver", ["flow", "gd"])
-def test_a_run_ends_where_it_moves_by_rounding(solver):
+def test_run_ends_when_it_is_driven_by_rounding(solver):
     risk = runs.risk(load_theory(FILES["positional"]), **CANCELS)
     if solver == "gd":
         run = gradient_descent(risk, learning_rate=0.1, steps=1000, initial=START)
@@ -120,19 +120,19 @@ def test_a_run_ends_where_it_moves_by_rounding(solver):
     assert np.abs(run.states - START).max() <= 1e-10 + 1e-7 * 5.0
 
 
-def test_the_command_says_so(capsys):
-    words = [f"--{name}={value!r}" for name, value in CANCELS.items()]
-    words += [f"--{name}0={x!r}" for name, x in zip(("alpha", "gamma", "rho"), START)]
-    code = main(["run", "--theory", str(FILES["positional"]), *words, "--solver", "gd",
+def test_command_reports_an_inaccurate_run(capsys):
+    options = [f"--{name}={value!r}" for name, value in CANCELS.items()]
+    options += [f"--{name}0={x!r}" for name, x in zip(("alpha", "gamma", "rho"), START)]
+    code = main(["run", "--theory", str(FILES["positional"]), *options, "--solver", "gd",
                  "--learning-rate", ".1", "--steps", "1000"])  # fmt: skip
-    told = capsys.readouterr().out
+    text = capsys.readouterr().out
     assert code == FAILED
-    assert "inaccurate: the gradient in rho is below the bound of its rounding error" in told
-    assert "largest error of a gradient entry (certified)" in told
+    assert "inaccurate: the gradient in rho is below the bound of its rounding error" in text
+    assert "largest error of a gradient entry (certified)" in text
 
 
-def test_a_run_that_comes_to_rest_is_complete():
-    """Its slopes are below their bounds at the end, and nothing moves."""
+def test_run_that_converges_is_complete():
+    """At the end, slopes are below their bounds and the state is constant."""
     theory = load_theory(FILES["teacher"])
     run = gradient_flow(runs.risk(theory, D=16, K=4, nu=1.0), horizon=1e6)
     assert run.status is Status.COMPLETED
@@ -141,8 +141,8 @@ def test_a_run_that_comes_to_rest_is_complete():
 
 
 @pytest.mark.parametrize("part", ["weight", "array"])
-def test_errors_of_data_count(part):
-    """Chances, or values of the data, that are off by 1e-9: the bound grows by as much."""
+def test_errors_of_data_are_part_of_the_bound(part):
+    """Relative errors of 1e-9 of probabilities, or of values of the data."""
     theory, problem, risk, _ = prepared("positional")
     data = orbits(law(theory, problem.values))
     known = list(runs._errors(theory, problem, law(theory, problem.values)))
@@ -161,8 +161,8 @@ def test_errors_of_data_count(part):
     assert right.bound < 1e-13
 
 
-def test_a_fast_kernel_that_is_off_has_a_bound():
-    """It may reorder sums: the bounds are of the other kernel, and of how far it is from that."""
+def test_error_of_the_fast_kernel_is_part_of_the_bound():
+    """It may reorder sums: the bounds are those of the strict kernel plus the difference."""
     theory, problem, risk, _ = prepared("look_up")
 
     def off(*arguments):
@@ -178,12 +178,14 @@ def test_a_fast_kernel_that_is_off_has_a_bound():
     close(value.gradient_bound, np.full(2, 1e-6), rel=1e-5)
 
 
-def test_relative_errors_of_chances():
-    """Of 3 types, chances that are no floats: the errors are at least what they are."""
+def test_relative_errors_of_probabilities():
+    """Three types with probabilities that are not floats."""
 
-    def law_of(number, chances):
+    def law_of(number, probabilities):
         values = np.array([[number(1)], [number(0)], [number(1) / 3]])
-        return Law((Larger(40, values, np.array(chances), np.zeros((3, 0), int), ()),), (), ())
+        return Law(
+            (Larger(40, values, np.array(probabilities), np.zeros((3, 0), int), ()),), (), ()
+        )
 
     with ctx.workprec(200):
         thirds = [arb(1) / 3, arb(1) / 7, 1 - arb(1) / 3 - arb(1) / 7]
@@ -202,10 +204,10 @@ def test_relative_errors_of_chances():
         assert relative_errors(none, balls)[0] == np.inf
 
 
-@pytest.mark.parametrize(("size", "count", "chance"), [(1000, 500, 0.2), (3000, 1500, 0.5)])
-def test_chances_that_leave_the_floats_on_the_way(size, count, chance):
-    result = ways(size, count, chance)
+@pytest.mark.parametrize(("size", "count", "probability"), [(1000, 500, 0.2), (3000, 1500, 0.5)])
+def test_factors_outside_the_range_of_floats(size, count, probability):
+    result = ways(size, count, probability)
     assert isinstance(result, arb)
     with ctx.workprec(300):
-        wanted = comb(size, count) * exact(chance) ** count
+        wanted = comb(size, count) * exact(probability) ** count
         assert abs(result / wanted - 1) < 1e-13

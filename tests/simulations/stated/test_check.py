@@ -1,4 +1,4 @@
-"""No mode runs a theory whose derived reduction is not that of its full model."""
+"""Every command and function rejects a theory whose reduction differs from the full model."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from simulations.stated.system import UserTheorySystem
 from symbolic.theory import TheoryError, load_theory
 from symbolic.theory.patterns import New
 
-#: At least two rooms other than those in use: their number enters loss and gradient.
+#: Number of groups other than those in use enters loss and gradient.
 SMALL = """\
 n, m = Size("n"), Size("m"); b, = constants(b="> 0")
-room = Exchangeable("room", n); person = Exchangeable("person", m, inside=room)
-s = Colouring("s", person, {1: 0.25, -1: 0.75}); A = Tensor("A", (room,), start=b)
+group = Exchangeable("group", n); member = Exchangeable("member", m, inside=group)
+s = Colouring("s", member, {1: 0.25, -1: 0.75}); A = Tensor("A", (group,), start=b)
 THEORY = Theory("small", "none", sizes=(n, m), parameters=(A,), data=Data(s), claims=["A <= 9"],
                 loss=lambda A, s: LOSS)
 """
@@ -40,10 +40,10 @@ MODES = {
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """Return the file of a theory; what has passed is kept in a folder of this test's own."""
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    monkeypatch.setattr(check, "cache_folder", lambda _: kept)
+    """Return a theory file; passed checks are recorded in a temporary folder."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setattr(check, "cache_folder", lambda _: cache)
     path = tmp_path / "small.py"
     path.write_text(SMALL.replace("LOSS", RIGHT))
     return path
@@ -51,13 +51,13 @@ def file(tmp_path, monkeypatch):
 
 @pytest.fixture
 def broken(monkeypatch):
-    """Let the lifted reading count one larger element too many."""
+    """Let the derivation count one larger element too many."""
     number = New.number.fget
     monkeypatch.setattr(New, "number", property(lambda self: number(self) + 1))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_mode_refuses_a_wrong_reduction(file, broken, tmp_path, capsys, mode):
+def test_every_command_rejects_a_wrong_reduction(file, broken, tmp_path, capsys, mode):
     (tmp_path / "grid.toml").write_text(GRID)
     paths = {"FILE": file, "GRID": tmp_path / "grid.toml", "OUT": tmp_path / "out"}
     assert main([str(paths.get(word, word)) for word in MODES[mode]]) == 2
@@ -68,22 +68,28 @@ def test_every_mode_refuses_a_wrong_reduction(file, broken, tmp_path, capsys, mo
     assert not (tmp_path / "out").exists()
 
 
-def test_a_wrong_reduction_is_described_and_fails(file, broken, capsys):
+def test_report_of_a_wrong_reduction_fails(file, broken, capsys):
     assert main(["theory", str(file)]) == 1
     text = capsys.readouterr().out
     assert "DOES NOT AGREE with the full one" in text
     assert "digits proved" not in text
 
 
-def test_python_refuses_a_wrong_reduction(file, broken):
+def test_functions_reject_a_wrong_reduction(file, broken):
     for load in (UserTheorySystem, lambda path: runs.risk(load_theory(path), n=3, m=2, b=0.5)):
         with pytest.raises(TheoryError, match="the derived reduction is wrong"):
             load(file)
 
 
-def test_a_pass_is_kept_for_this_file_and_this_code(file, monkeypatch):
-    honest, checked = check.agreement, []
-    monkeypatch.setattr(check, "agreement", lambda theory: checked.append(1) or honest(theory))
+@pytest.fixture
+def checked(monkeypatch):
+    """Return a list to which every check of a theory appends the theory."""
+    agreement, theories = check.agreement, []
+    monkeypatch.setattr(check, "agreement", lambda x: theories.append(x) or agreement(x))
+    return theories
+
+
+def test_passed_check_is_recorded_by_file_and_code(file, monkeypatch, checked):
     for _ in range(2):
         risk = runs.risk(load_theory(file), n=3, m=2, b=0.5)
         assert gradient_flow(risk, horizon=1.0).time[-1] == 1.0
@@ -91,16 +97,14 @@ def test_a_pass_is_kept_for_this_file_and_this_code(file, monkeypatch):
     file.write_text(file.read_text() + "# another file\n")
     runs.risk(load_theory(file), n=3, m=2, b=0.5)
     assert len(checked) == 2
-    monkeypatch.setattr(check, "_digest", lambda: "another code")
+    monkeypatch.setattr(check, "_digest", lambda: "changed code")
     runs.risk(load_theory(file), n=3, m=2, b=0.5)
     assert len(checked) == 3
 
 
 @pytest.mark.parametrize("folder", [None, Path("/not/there")])
-def test_where_nothing_can_be_kept_each_theory_is_checked(file, monkeypatch, folder):
+def test_each_theory_is_checked_without_a_cache(file, monkeypatch, checked, folder):
     monkeypatch.setattr(check, "cache_folder", lambda _: folder)
-    honest, checked = check.agreement, []
-    monkeypatch.setattr(check, "agreement", lambda theory: checked.append(1) or honest(theory))
     theory = load_theory(file)
     for n in (2, 3):
         runs.risk(theory, n=n, m=2, b=0.5)
@@ -112,18 +116,18 @@ def test_where_nothing_can_be_kept_each_theory_is_checked(file, monkeypatch, fol
 @pytest.mark.parametrize(
     "loss",
     [
-        '(A["i"].log()).sum("i")**2',  # finite near the start alone
-        '(A["i"] * (A["j"] - b)).sum("i").sum("j") * (3 * s["k"]**2 - 3).sum("k")',  # 0 at once
+        '(A["i"].log()).sum("i")**2',  # finite only near the start
+        '(A["i"] * (A["j"] - b)).sum("i").sum("j") * (3 * s["k"]**2 - 3).sum("k")',  # starts at 0
         '(A["i"] * s["k"] * (1 + 2 * s["k"])).sum("i").sum("k") - (A["i"] / 2).sum("i") * n * m',
     ],
 )
-def test_rounding_is_no_disagreement(file, loss):
-    """What cancels is compared on the scale of what it is the difference of."""
+def test_rounding_passes_the_check(file, loss):
+    """Values that cancel are compared on the scale of their terms."""
     file.write_text(SMALL.replace("LOSS", loss).replace("start=b", "start=0.01"))
     assert check.agreement(load_theory(file)).agrees
 
 
-def test_a_theory_too_large_for_the_full_model_is_refused(file):
+def test_theory_too_large_for_the_full_model_is_rejected(file):
     file.write_text(SMALL.replace("LOSS", RIGHT).replace('Size("m")', 'Size("m", least=30)'))
     with pytest.raises(TheoryError, match=r"line 4: no check against the full model: 10\^"):
         runs.risk(load_theory(file), n=1, m=30, b=0.5)

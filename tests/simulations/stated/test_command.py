@@ -1,4 +1,4 @@
-"""`patchdyn theory`: a file from nothing, what is found in it, and what is refused."""
+"""The command `patchdyn theory`: a new file, its report, and rejected input."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def result(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_new_theory_is_derived_as_it_is(tmp_path, monkeypatch, capsys):
+def test_new_theory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["theory", "--new", "mine"]) == 0
     assert "patchdyn theory mine.py" in capsys.readouterr().out
@@ -36,7 +36,7 @@ def test_a_new_theory_is_derived_as_it_is(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "mine.py").read_text() == written
 
 
-def test_the_positional_theory_at_given_sizes(capsys):
+def test_positional_theory_at_given_sizes(capsys):
     given = {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1, "kappa": 6, "tau": 1}
     report = result(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
     orders = {x["name"]: (x["orbit"], x["start"]) for x in report["order_parameters"]}
@@ -55,20 +55,20 @@ def test_the_positional_theory_at_given_sizes(capsys):
 
 
 def test_digits_are_proved_at_the_start_and_late(capsys):
-    """In ball arithmetic; in words as in JSON."""
+    """The digits are in the JSON output and in the text."""
     report = result(capsys, str(POSITIONAL_FILE))
-    assert [one["time"] for one in report["digits"]] == [0.0, 1000.0]
-    for one in report["digits"]:
-        assert list(one["proved"]) == ["risk", "alpha", "gamma", "rho"] == list(one["bound"])
-        assert min(one["proved"].values()) >= 13
-        assert one["failure"] == ""
+    assert [digits["time"] for digits in report["digits"]] == [0.0, 1000.0]
+    for digits in report["digits"]:
+        assert list(digits["proved"]) == ["risk", "alpha", "gamma", "rho"] == list(digits["bound"])
+        assert min(digits["proved"].values()) >= 13
+        assert digits["failure"] == ""
     assert main(["theory", str(POSITIONAL_FILE)]) == 0
     text = capsys.readouterr().out
     assert text.count("  digits proved at time ") == 2
 
 
-def test_every_row_of_attention_conserves_its_sum(capsys):
-    """Masked: for either kind of query the sum of Upsilon over all keys, entries counted."""
+def test_sums_over_rows_of_attention_are_conserved(capsys):
+    """Masked theory: for global and local queries, the sum of Upsilon over all keys."""
     path = POSITIONAL_FILE.parents[1] / "masked" / "stated.py"
     report = result(capsys, str(path), "--at", "G=3", "C=2", "N=2", "M=3", "z=1")
     assert sorted(report["conserved"]) == [
@@ -80,13 +80,13 @@ def test_every_row_of_attention_conserves_its_sum(capsys):
     ]
 
 
-def test_what_does_not_agree_fails(tmp_path, monkeypatch, capsys):
+def test_reduction_that_does_not_agree_fails(tmp_path, monkeypatch, capsys):
     path = tmp_path / "mine.py"
     path.write_text(POSITIONAL)
-    honest = findings.mean
+    mean = findings.mean
 
     def altered(*arguments):
-        loss, gradient = honest(*arguments)
+        loss, gradient = mean(*arguments)
         return loss, gradient * np.array([1.0, 1.0 + 1e-6, 1.0])
 
     monkeypatch.setattr(findings, "mean", altered)
@@ -108,7 +108,7 @@ def test_what_does_not_agree_fails(tmp_path, monkeypatch, capsys):
         (["wrong.py"], "wrong.py, line 1: NameError: name 'nothing' is not defined"),
     ],
 )
-def test_what_is_refused(tmp_path, monkeypatch, capsys, arguments, sentence):
+def test_rejected_arguments(tmp_path, monkeypatch, capsys, arguments, sentence):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(POSITIONAL)
     (tmp_path / "wrong.py").write_text("nothing\n")
@@ -118,17 +118,16 @@ def test_what_is_refused(tmp_path, monkeypatch, capsys, arguments, sentence):
     assert sentence in error
 
 
-def test_a_file_that_is_not_there(capsys):
+def test_missing_file(capsys):
     for command in (["theory"], ["run", "--theory"], ["explore"], ["map", "folder", "--theory"]):
         assert main([*command, "not_there.py"]) == 2
-        told = (
+        assert capsys.readouterr().err == (
             "patchdyn: not_there.py, line 1: the file cannot be read: No such file or directory\n"
         )
-        assert capsys.readouterr().err == told
 
 
-def test_growth_is_that_of_the_entries_that_are_trained(capsys):
-    """Against the full positional model at its start: 12 entries of A, diagonal fixed, and v."""
+def test_growth_in_trained_entries(capsys):
+    """Compare with the Hessian of the positional model in v and 12 off-diagonal entries of A."""
     given = {"D": 4, "C": 2, "q": 0.4, "nu": 0.3, "beta": 1, "p": 3, "kappa": 4, "tau": 1}
     report = result(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
     problem = Problem(D=4, C=2, q=0.4, nu=0.3, beta=1.0)
@@ -152,8 +151,8 @@ def test_growth_is_that_of_the_entries_that_are_trained(capsys):
     close(report["manifold"]["growth"], rate, rel=1e-4)
 
 
-def test_what_is_more_than_it_could_be_is_said(tmp_path, capsys):
-    """Both layers begin alike, and of the weights only what moves is counted."""
+def test_remark_about_a_larger_group(tmp_path, capsys):
+    """Both layers have the same start, and only two values move."""
     path = tmp_path / "flips.py"
     path.write_text(FLIPS)
     assert main(["theory", str(path), "--at", "d=3", "t=0.7"]) == 0
@@ -162,7 +161,7 @@ def test_what_is_more_than_it_could_be_is_said(tmp_path, capsys):
     assert "the smallest space that the flow stays in has 2 dimensions" in text
 
 
-def test_an_orbit_that_splits_fails(tmp_path, monkeypatch, capsys):
+def test_orbit_that_splits_fails(tmp_path, monkeypatch, capsys):
     path = tmp_path / "mine.py"
     path.write_text(POSITIONAL)
     numbered = manifold._Entries._numbered
@@ -171,16 +170,16 @@ def test_an_orbit_that_splits_fails(tmp_path, monkeypatch, capsys):
     assert "AN ORBIT HAS MORE THAN ONE VALUE" in capsys.readouterr().out
 
 
-def test_a_full_model_without_the_symmetry_is_refused(tmp_path, monkeypatch, capsys):
-    """One entry of the oracle weighs more than the others."""
+def test_full_model_without_the_symmetry_is_rejected(tmp_path, monkeypatch, capsys):
+    """The full model multiplies one entry by 1.5."""
     path = tmp_path / "mine.py"
     path.write_text(POSITIONAL)
-    honest = DenseModel.evaluate
+    evaluate = DenseModel.evaluate
 
     def skewed(self, tensors):
         A = np.array(tensors["A"])
         A[0, 1] *= 1.5
-        return honest(self, tensors | {"A": A})
+        return evaluate(self, tensors | {"A": A})
 
     monkeypatch.setattr(DenseModel, "evaluate", skewed)
     assert main(["theory", str(path)]) == 2

@@ -1,4 +1,4 @@
-"""The printed equations are those of the kernel: their values, configuration by configuration."""
+"""Values of the printed equations, compared with the kernel."""
 
 import math
 
@@ -93,6 +93,7 @@ def assert_same(theory, values, state):
     within(gradient, slopes, absolute=1e-11 * max([1e-300, *np.abs(slopes)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAPERS)
 def test_equations_of_the_papers(path):
     theory, values = load_theory(path), dict(PAPERS[path])

@@ -1,4 +1,4 @@
-"""Exported modules: the same numbers as the compiled kernel, and JAX's derivative of the loss."""
+"""Exported modules, compared with the compiled kernel and with derivatives by JAX."""
 
 import ast
 import json
@@ -95,18 +95,19 @@ def test_random_theories(tmp_path, seed):
 
 @pytest.fixture
 def jax():
-    """Return JAX; the precision that the exported module sets is reset after the test."""
+    """Return JAX, and reset the precision after the test, because exported modules set it."""
     module = pytest.importorskip("jax")
     before = module.config.jax_enable_x64
     yield module
     module.config.update("jax_enable_x64", before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", list(PAPERS)[:2] + list(PAPERS)[-1:])
 def test_jax_differentiates_the_loss_to_the_gradient(path, jax):
     theory, values = load_theory(path), PAPERS[path]
     exported = module(theory.export("jax"))
-    state = np.array([0.0] * len(theory.orders))  # all scores equal: the largest is not unique
+    state = np.array([0.0] * len(theory.orders))  # equal scores: the largest is not unique
     for x in (state, state + 0.4):
         assert_same(exported, theory, values, x)
         slopes = jax.jit(jax.grad(lambda y: exported["loss"](y, **values)))(x)
@@ -116,7 +117,7 @@ def test_jax_differentiates_the_loss_to_the_gradient(path, jax):
         within(np.asarray(slopes) / counts, gradient, absolute=1e-12 * largest)
 
 
-def test_the_module_imports_numpy_alone(tmp_path):
+def test_exported_module_imports_only_numpy(tmp_path):
     text = load_theory(f"{EXAMPLES}/look_up.py").export("python")
     imported = {
         alias.name
@@ -134,7 +135,7 @@ def test_the_module_imports_numpy_alone(tmp_path):
     close(json.loads(run.stdout), expected(theory, {"K": 3, "N": 2}, [0.1, 0.2])[0], rel=1e-12)
 
 
-def test_a_theory_without_sizes_and_constants(tmp_path):
+def test_theory_without_sizes_and_constants(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         'w = Tensor("w", start=1)\n'
@@ -145,7 +146,7 @@ def test_a_theory_without_sizes_and_constants(tmp_path):
     assert exported["gradient"]([3.0]).tolist() == [6.0]
 
 
-def test_a_missing_or_unknown_value_is_named():
+def test_missing_or_unknown_value_is_reported():
     exported = module(load_theory(f"{EXAMPLES}/look_up.py").export("python"))
     with pytest.raises(TypeError, match="'N'"):
         exported["loss"]([0.1, 0.2], K=3)
@@ -153,11 +154,11 @@ def test_a_missing_or_unknown_value_is_named():
         exported["loss"]([0.1, 0.2], K=3, N=2, M=1)
 
 
-def test_a_loaded_theory_has_equations_a_check_and_a_risk():
+def test_loaded_theory():
     theory = patchdyn.load_theory(f"{EXAMPLES}/teacher.py")
     assert list(theory.order_parameters) == ["v", "c_in", "c_out"]
     assert theory.check().agrees
-    risk = theory.risk(K=2)  # D and nu as the file suggests
+    risk = theory.risk(K=2)  # D and nu are the defaults of the file
     assert dict(risk.problem.values) == {"D": 16, "K": 2, "nu": 1.0}
     run = patchdyn.gradient_flow(risk, horizon=10.0)
     assert run.loss[-1] < run.loss[0]
@@ -166,7 +167,7 @@ def test_a_loaded_theory_has_equations_a_check_and_a_risk():
     close(exported["loss"](x, D=16, K=2, nu=1.0), run.loss[-1], rel=1e-12)
 
 
-def test_the_command_prints_equations(capsys):
+def test_command_prints_equations(capsys):
     file = f"{symbolic.__path__[0]}/positional/stated.py"
     assert main(["theory", file, "--export", "text"]) == 0
     assert "  p2 = exp(gamma/tau)/a1" in capsys.readouterr().out
@@ -174,7 +175,7 @@ def test_the_command_prints_equations(capsys):
     assert "--at" in capsys.readouterr().err
 
 
-def test_equations_of_a_page_are_those_of_the_export():
+def test_equations_of_pages_agree_with_the_export():
     theory = load_theory(f"{EXAMPLES}/teacher.py")
     rows = latex_equations(theory)
     exported = theory.export("latex")

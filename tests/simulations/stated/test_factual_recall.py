@@ -1,4 +1,4 @@
-"""Factual recall (arXiv 2412.06538): check values, separate equations, every entry, claim."""
+"""Factual recall (arXiv 2412.06538): reference values, separate equations, every entry, claim."""
 
 import numpy as np
 import pytest
@@ -22,12 +22,8 @@ def theory():
     return load_theory(factual_recall.FILE)
 
 
-def test_the_file_is_short():
-    assert len(factual_recall.FILE.read_text().splitlines()) <= 80
-
-
-def test_check_values(theory):
-    """Values of an independent implementation, with all the digits that it printed."""
+def test_reference_values(theory):
+    """Compare with the printed digits of an independent implementation."""
     population = risk(theory, alpha=1e-5, **SIZES)
     assert list(population.order_parameters)[:4] == ["V_own", "V_other", "U_same", "U_other"]
     close(population.evaluate(STATE).loss, 2.489843033723, rel=1e-12)
@@ -36,7 +32,7 @@ def test_check_values(theory):
     close(gradient["V_own"], -0.011088287678, rel=1e-10)
 
 
-def test_check_values_of_half_loss_times(theory):
+def test_reference_values_of_half_loss_times(theory):
     flow = recall.reduced_flow(theory, (16, 8, 4), 1e-5)
     close(flow.relation, 168.3626, rel=3e-7)
     close(flow.subject, 437.5266, rel=1e-7)
@@ -53,8 +49,8 @@ def test_the_loss_is_the_sum_of_two_logarithms(theory, sizes):
 
 
 @pytest.mark.parametrize("name", ["relation", "subject"])
-def test_growth_rates_are_those_of_the_derived_jacobian(theory, name):
-    """The two largest eigenvalues of the linearization at 0."""
+def test_growth_rates_are_eigenvalues_of_the_derived_jacobian(theory, name):
+    """They are the two largest eigenvalues of the linearization at 0."""
     S, D, R = 12, 4, 3
     jacobian = np.array(risk(theory, S=S, D=D, R=R, N=1, L=1, alpha=1.0).jacobian(np.zeros(8)))
     growing = np.sort(np.linalg.eigvals(-jacobian).real)[-2:]
@@ -64,7 +60,7 @@ def test_growth_rates_are_those_of_the_derived_jacobian(theory, name):
 
 
 def test_every_entry_agrees_with_the_full_model(theory):
-    """The gradient by hand against the derivation's dense model, which has noise tokens, too."""
+    """Compare the gradient by hand with the full model of the theory, which has noise tokens."""
     model = recall.AllEntries(4, 2, 3)
     full = FullModel(theory, theory.checked({"S": 4, "D": 2, "R": 3, "N": 1, "L": 1, "alpha": 1.0}))
     state = np.random.default_rng(1).normal(size=24 + 18 + 4 + 3)
@@ -81,13 +77,14 @@ def test_every_entry_agrees_with_the_full_model(theory):
     assert np.abs(model.slope(state)).max() > 1e-2
 
 
-def test_the_rest_is_where_the_loss_falls_slowest():
+def test_plateau_is_where_the_loss_decreases_slowest():
     time = np.geomspace(1.0, 1e4, 2000)
     loss = 3.0 - np.tanh(np.log(time / 10.0)) - 0.5 * np.tanh(np.log(time / 1e3))
     close(recall.rest(time, loss, (10.0, 1e3)), 2.5, rel=5e-3)
     assert recall.rest(time, loss, (1e3, 10.0)) == recall.rest(time, loss, (10.0, 1e3))
 
 
+@pytest.mark.slow
 def test_claim_in_short():
     outcome = result("theory-factual-recall")
     assert outcome.verdict is Verdict.HOLDS

@@ -1,4 +1,4 @@
-"""Observables and events of a theory file, in every tool, against a run with a known solution."""
+"""Observables and events of a theory file in every tool, with a run in closed form."""
 
 import json
 import math
@@ -64,7 +64,7 @@ def outcomes(system, records=80, **values):
 
 
 def test_events_are_located_between_the_records(system):
-    """The risk is ((1 - 1/n) + n missing^2) / 2, so that it falls by (1 - exp(-2t)) / (2n)."""
+    """The risk is ((1 - 1/n) + n missing^2) / 2; it decreases by (1 - exp(-2t)) / (2n)."""
     expected = {
         "half": math.log(2.0),
         "narrow": 49.99,
@@ -87,7 +87,7 @@ def test_event_is_not_beyond_the_horizon(system):
 
 @pytest.mark.parametrize("records", [2, 10, 80])
 def test_event_of_gradient_descent_is_a_step(system, records):
-    """w_k = (1 - 0.999^k) / n exceeds one half at step 693, wherever the records are."""
+    """The share 1 - 0.999^k exceeds 1/2 at step 693, for any records."""
     given = {"solver": "gd", "learning_rate": 0.001, "steps": 5000}
     close(outcomes(system, records=records, **given)["half"], 0.693, rel=1e-12)
     assert outcomes(system, records=records, **given)["at_once"] == 0.0
@@ -95,6 +95,7 @@ def test_event_of_gradient_descent_is_a_step(system, records):
     close(outcomes(system, records=records, **given)["half"], 0.0003 * 417, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_event_of_momentum_is_between_two_records(system):
     given = {"solver": "gd", "learning_rate": 0.001, "steps": 2000, "optimizer": "momentum"}
     few, all_steps = outcomes(system, records=60, **given), outcomes(system, records=3000, **given)
@@ -112,7 +113,7 @@ def test_observables_and_their_errors(system):
     assert np.all(errors["share"] <= 4.01 * errors["w"] + 1e-12)
 
 
-def test_run_prints_and_writes_them(path, tmp_path, capsys):
+def test_run_prints_and_writes_observables_and_events(path, tmp_path, capsys):
     out = tmp_path / "run.nc"
     assert main(["run", "--theory", str(path), "--n", "5", "--json", "--out", str(out)]) == 0
     result = json.loads(capsys.readouterr().out)
@@ -127,6 +128,7 @@ def test_run_prints_and_writes_them(path, tmp_path, capsys):
     assert "first time with share > 0.5" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_sweep_and_map(path, tmp_path, capsys):
     config, folder = tmp_path / "grid.toml", tmp_path / "sweep"
     config.write_text("[grid]\nn = [2, 4]\nw0 = [0.0, 0.1]\n")
@@ -152,7 +154,7 @@ def test_sweep_and_map(path, tmp_path, capsys):
         ("always(ratio < 0.001)", Result.VIOLATED),  # in spite of 0/0 at the start
     ],
 )
-def test_conjectures_use_them(system, conjecture, result):
+def test_conjectures_use_observables_and_events(system, conjecture, result):
     case = system.build({})
     run = system.solve(case)
     assert run.status is Status.COMPLETED
@@ -219,8 +221,8 @@ def test_verdict_on_a_claim(claims, monkeypatch, condition):
     assert result.finding.startswith(f"{(runs.result == 'violated').sum()} of 4 runs violate it")
 
 
-def test_a_search_that_tried_nothing_does_not_count():
-    """The claim is then a finding: nothing was searched."""
+def test_search_without_problems_is_no_evidence():
+    """The claim is a finding if no search tried a problem."""
     columns = {"violation": math.nan, "error": math.nan, "holds": 0, "everywhere": False}
     rows = [{"horizon": 1.0, "seed": seed, "tried": 0, **columns} for seed in (0, 1)]
     frame = conjectures.SEARCHES.frame(rows)

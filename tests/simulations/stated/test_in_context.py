@@ -1,4 +1,4 @@
-"""In-context regression (arXiv 2501.16265): the equations on paper, and how drops are counted."""
+"""In-context regression (arXiv 2501.16265): equations of the paper, and the count of drops."""
 
 import numpy as np
 import pytest
@@ -13,13 +13,8 @@ from tests.closeness import close, within
 FILES = [in_context.FILES / f"in_context_{name}.py" for name in ("regression", "heads")]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_the_files_are_short(file):
-    assert len(file.read_text().splitlines()) <= 80
-
-
 @pytest.mark.parametrize(("m", "n", "N"), [(1, 3, 5), (40, 2, 31), (1000, 10**5, 10**6)])
-def test_the_risk_is_the_formula_at_any_size(m, n, N):
+def test_risk_is_the_formula_at_any_size(m, n, N):
     lam, mu = 0.4, 0.1
     population = risk(
         load_theory(FILES[0]), m=m, n=n, N=N, lam=lam, mu=mu, v_start=0.1, u_start=0.2
@@ -38,8 +33,8 @@ def test_the_risk_is_the_formula_at_any_size(m, n, N):
         within(result, np.array(slopes), absolute=1e-12 * np.abs(slopes).max())
 
 
-def test_a_head_that_is_alike_in_all_its_parts():
-    """v = k = q: half of d/dt v = 2 [lambda^2 v^2 - lambda^3 (1 + (1 + tr / lambda) / N) v^5]."""
+def test_head_with_equal_factors():
+    """For v = k = q, dv/dt = lambda^2 v^2 - lambda^3 (1 + (1 + tr / lambda) / N) v^5."""
     theory = load_theory(FILES[1])
     N, lam, v = sp.symbols("N b v")
     total = sp.Add(*sp.symbols("a b c d"))
@@ -51,7 +46,7 @@ def test_a_head_that_is_alike_in_all_its_parts():
         assert sp.expand(-slope.xreplace(others | mine) - paper) == 0
 
 
-def test_drops_are_counted_and_rests_are_read():
+def test_drops_and_plateaus():
     time = np.geomspace(1.0, 1e6, 500)
     step = np.tanh(5 * np.log(time / 1e2)) + 2 * np.tanh(5 * np.log(time / 1e4))
     result = drops(time, 5.0 - step)
@@ -60,8 +55,8 @@ def test_drops_are_counted_and_rests_are_read():
     assert drops(time, 5.0 - step + 1e-3 * np.sin(np.log(time))).number == 2
 
 
-def test_levels_are_those_of_zhang_and_others():
-    """lambda = .4, .3, .2, .1 and N = 31, by hand: .4 / (1 + (1 + 1/.4) / 31) and so on."""
+def test_levels_agree_with_the_paper():
+    """By hand for variances .4, .3, .2, .1 and N = 31: .4 / (1 + (1 + 1/.4) / 31) and so on."""
     within(2 * in_context.levels(), [1.0, 0.640580, 0.377372, 0.209805, 0.135995], absolute=1e-6)
     assert off(Drops(3, [0.1] * 3)) > in_context.LEVEL
     assert off(Drops(3, list(in_context.levels()[1:4]))) > in_context.LEVEL
@@ -69,12 +64,12 @@ def test_levels_are_those_of_zhang_and_others():
     within(off(Drops(4, list(in_context.levels()[1:]))), 0.0, absolute=1e-15)
 
 
-def test_a_sigmoid_of_another_rate_would_fail(monkeypatch):
-    """The flow is compared with what it must follow: d = 4, but a white variance of 1.01."""
+def test_sigmoid_of_another_rate_fails(monkeypatch):
+    """At d = 4, a flow with variances 1.001 does not follow the sigmoid."""
     theory = load_theory(FILES[0])
     assert in_context.white_flow(theory, 2, 2, 31) <= in_context.SIGMOID
-    honest = in_context._flow
+    flow = in_context._flow
     monkeypatch.setattr(
-        in_context, "_flow", lambda *a, **k: honest(*a, **(k | {"lam": 1.001, "mu": 1.001}))
+        in_context, "_flow", lambda *a, **k: flow(*a, **(k | {"lam": 1.001, "mu": 1.001}))
     )
     assert in_context.white_flow(theory, 2, 2, 31) > in_context.SIGMOID

@@ -1,6 +1,6 @@
-"""Indices that are bound, that become one, and that a term does not have.
+"""Bound indices, contracted indices, and terms without the index of a sum.
 
-Trusts: the dense reading, and softmax weights written out as exponentials over their sum.
+Trusts: the full model, and softmax weights as quotients of exponentials and their sum.
 """
 
 import math
@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from symbolic.theory import load_theory
 from tests.closeness import close
 from tests.simulations.stated.agreement import assert_lifted_is_dense
 
@@ -23,7 +22,7 @@ THEORY = Theory("attention", "none", sizes=(n, m), parameters=(A, w), data=Data(
 """
 SOFTMAX = "A[i, j].softmax(over=over)"
 QUOTIENT = "A[i, j].exp() / A[i, j].exp().sum(over)"
-#: Means of softmax weights at two indices that Gaussian data let agree.
+#: Means of softmax weights at two indices that become equal by the mean over Gaussian data.
 CONTRACTED = {
     "inner sum": 'w * ((P(A, "i", "j", "j") * g["j"]).sum("j") * g["i"]).sum("i")',
     "one outer sum": 'w * (P(A, "i", "j", "j") * g["j"] * g["i"]).sum("i").sum("j")',
@@ -40,35 +39,23 @@ CONTRACTED = {
 }
 
 
-@pytest.fixture
-def stated(tmp_path):
-    def load(text, **changes):
-        for old, new in changes.items():
-            text = text.replace(old, new)
-        path = tmp_path / "mine.py"
-        path.write_text(text)
-        return load_theory(path)
-
-    return load
-
-
 @pytest.mark.parametrize("axes", ["token", "word"])
 @pytest.mark.parametrize("what", CONTRACTED)
-def test_softmax_weights_at_indices_that_become_one(stated, what, axes):
-    """P_ii: the bound index of the weights is not the index that they are taken at."""
+def test_softmax_weights_at_contracted_indices(theory_of, what, axes):
+    """In P_ii the bound index of the weights differs from i."""
     change = {"AXES": axes, "LOSS": CONTRACTED[what]}
-    softmax = stated(ATTENTION, WEIGHTS=SOFTMAX, **change)
-    quotient = stated(ATTENTION, WEIGHTS=QUOTIENT, **change)
+    softmax = theory_of(ATTENTION, WEIGHTS=SOFTMAX, **change)
+    quotient = theory_of(ATTENTION, WEIGHTS=QUOTIENT, **change)
     values = {"n": 2, "m": 2, "b": 0.7} if axes == "word" else {"n": 4, "m": 1, "b": 0.7}
     state = np.array([0.3, -0.4, 1.1][-len(softmax.orders) :])
     loss, gradient = assert_lifted_is_dense(softmax, values, state)
-    written_out, slopes = assert_lifted_is_dense(quotient, values, state)
-    close(loss, written_out, rel=1e-13)
+    expected, slopes = assert_lifted_is_dense(quotient, values, state)
+    close(loss, expected, rel=1e-13)
     close(gradient, slopes, rel=1e-11)
 
 
-def test_the_trace_of_attention(stated):
-    """Of four tokens with scores 0.7 on the diagonal: 4 e^0.7 / (e^0.7 + 3), and its square."""
+def test_trace_of_attention(theory_of):
+    """For four tokens with scores 0.7 on the diagonal it is 4 e^0.7 / (e^0.7 + 3)."""
     values, state = {"n": 4, "m": 1, "b": 0.7}, np.array([0.0, 0.1])
     own = math.exp(0.7) / (math.exp(0.7) + 3)
     other = (1 - own) / 3
@@ -77,14 +64,14 @@ def test_the_trace_of_attention(stated):
         "squared error": 0.5 * (4 - 0.2 * 4 * own + 0.01 * 4 * (own**2 + 3 * other**2)),
     }
     for what, value in expected.items():
-        theory = stated(ATTENTION, AXES="token", WEIGHTS=SOFTMAX, LOSS=CONTRACTED[what])
+        theory = theory_of(ATTENTION, AXES="token", WEIGHTS=SOFTMAX, LOSS=CONTRACTED[what])
         loss, _ = assert_lifted_is_dense(theory, values, state)
         close(loss, value, rel=1e-14)
 
 
-def test_renaming_captures_no_bound_index(stated):
-    """Of a sum: A_ij summed over j, its free index renamed to j."""
-    theory = stated(ATTENTION, AXES="token", WEIGHTS=SOFTMAX, LOSS=CONTRACTED["inner sum"])
+def test_renaming_captures_no_bound_index(theory_of):
+    """The free index i of sum_j A_ij is renamed to j."""
+    theory = theory_of(ATTENTION, AXES="token", WEIGHTS=SOFTMAX, LOSS=CONTRACTED["inner sum"])
     row = theory.parameters[0]["i", "j"].sum("j").renamed({"i": "j"})
     assert list(row.axes) == ["j"]
     assert row.detail != "j"
@@ -93,14 +80,14 @@ def test_renaming_captures_no_bound_index(stated):
 
 SUMS = """\
 n, m = Size("n"), Size("m")
-room = Exchangeable("room", n); person = Exchangeable("person", m, inside=room)
-both = Union("both", room, person)
+group = Exchangeable("group", n); member = Exchangeable("member", m, inside=group)
+both = Union("both", group, member)
 U = Tensor("U", start=0.1); A = Tensor("A", (SET,)); B = Tensor("B", (SET, SET))
-g = Gaussian("g", (SET,), variance=2); s = Colouring("s", room, {1: 0.25, -1: 0.75})
+g = Gaussian("g", (SET,), variance=2); s = Colouring("s", group, {1: 0.25, -1: 0.75})
 THEORY = Theory("sums", "none", sizes=(n, m), parameters=(U, A, B), data=Data(g, s),
                 loss=lambda U, A, B, g, s: LOSS)
 """
-#: The derivative in U, or in A, is of a term without the index that is summed over.
+#: The derivative in U or A is that of a term without the index of the sum.
 MISSING = {
     "sum": '(U + A["i"]).sum("i")**2',
     "two sums": '((U + A["i"] + B["i", "j"]).sum("i") * A["j"]).sum("j")',
@@ -111,10 +98,10 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("where", ["room", "person", "both"])
+@pytest.mark.parametrize("where", ["group", "member", "both"])
 @pytest.mark.parametrize("what", MISSING)
-def test_terms_without_the_index_of_a_sum(stated, what, where):
-    theory = stated(SUMS, SET=where, LOSS=MISSING[what])
+def test_terms_without_the_index_of_a_sum(theory_of, what, where):
+    theory = theory_of(SUMS, SET=where, LOSS=MISSING[what])
     state = np.random.default_rng(0).normal(size=len(theory.orders))
     for n, m in ((2, 2), (3, 1), (1, 2)):
         assert_lifted_is_dense(theory, {"n": n, "m": m}, state)

@@ -1,4 +1,4 @@
-"""The claim on the induction head (arXiv 2511.01033): its flows and their limits."""
+"""Claim about the induction head (arXiv 2511.01033): flows and their limits."""
 
 import math
 
@@ -16,7 +16,7 @@ from simulations.stated.emergence import (
     ORDER,
     SOLVED,
     THRESHOLDS,
-    free_flow,
+    full_flow,
     limit,
     pull,
     three_flow,
@@ -34,14 +34,14 @@ def theory():
     return load_theory(induction.FILE)
 
 
-def test_times_of_the_three_numbers(theory):
-    """Against another integrator and the formula's slopes, written out here."""
+def test_times_of_the_three_order_parameters(theory):
+    """Compare with another integrator, and with slopes of the formula."""
     N = 8
 
     def slope(_, x):
         def loss(a, b, g):
-            seen = np.exp(a) / (np.exp(a) + 2 * N - 2)
-            w = np.exp(b * seen) / (np.exp(b * seen) + 2 * N - 1)
+            attention = np.exp(a) / (np.exp(a) + 2 * N - 2)
+            w = np.exp(b * attention) / (np.exp(b * attention) + 2 * N - 1)
             return 0.5 * ((1 - g * w) ** 2 + (g * (1 - w)) ** 2 / (2 * N - 1))
 
         return [-loss(*(x + 1e-30j * e)).imag / 1e-30 for e in np.eye(3)]
@@ -50,15 +50,15 @@ def test_times_of_the_three_numbers(theory):
     times = solve_ivp(
         slope, (0, 400), np.zeros(3), method="DOP853", rtol=1e-10, atol=1e-13, events=events
     ).t_events
-    found = three_flow(theory, N, None).when
+    result = three_flow(theory, N, None).when
     close(
-        [found[y][name] for y in THRESHOLDS for name in ORDER],
+        [result[y][name] for y in THRESHOLDS for name in ORDER],
         [float(x[0]) for x in times],
         rel=1e-6,
     )
 
 
-def test_the_first_time(theory):
+def test_first_passage(theory):
     flow = gradient_flow(risk(theory, N=3), horizon=10.0)
     assert first_passage(flow, lambda x: float(x[2]), -1.0) == 0.0
     assert math.isnan(first_passage(flow, lambda x: float(x[2]), 50.0))
@@ -74,10 +74,10 @@ def test_limits_are_integrals_of_the_equations(threshold):
         close(limit(name, threshold, N), time, rel=1e-9)
 
 
-def test_every_entry_follows_nineteen_numbers():
-    """The flow of 1008 entries from 0, each moving by its own slope, to a time 20 of the numbers.
+def test_every_entry_follows_the_order_parameters():
+    """Compare the flow of 1008 entries from 0 with that of the 19 order parameters.
 
-    d entries make a number: entries flow d times as long.
+    An order parameter is the value of d entries, whose flow takes d times as long.
     """
     entries = Entries(2)
     every = solve_ivp(
@@ -92,19 +92,20 @@ def test_every_entry_follows_nineteen_numbers():
     ).y[:, -1]
     within(every, entries.lift @ numbers, 1e-5)
     assert np.abs(numbers).max() > 1.0
-    flow = free_flow(2, None)
+    flow = full_flow(2, None)
     at = [np.interp(20, flow.time, column) for column in flow.states.T]
     within(at, numbers, 1e-2)  # linear between records
     assert NAMES[int(np.abs(numbers).argmax())] in ("g3", "g4")
 
 
-def test_the_pull_grows_like_half_a_logarithm():
-    """(log N) / 2 + O(1): what it gains when N doubles comes up to (log 2) / 2 from below."""
-    gains = np.diff([pull(N) for N in (16, 32, 64, 128)])
-    assert np.all(np.diff(gains) > 0.0)
-    assert 0.8 * math.log(2) / 2 < gains[-1] < math.log(2) / 2
+def test_pull_grows_like_half_a_logarithm():
+    """It is (log N) / 2 + O(1): its increase by a doubling of N tends to (log 2) / 2 from below."""
+    increases = np.diff([pull(N) for N in (16, 32, 64, 128)])
+    assert np.all(np.diff(increases) > 0.0)
+    assert 0.8 * math.log(2) / 2 < increases[-1] < math.log(2) / 2
 
 
+@pytest.mark.slow
 def test_claim_in_short(tmp_path):
     outcome = result("theory-induction")
     assert outcome.verdict is Verdict.FINDING
@@ -121,7 +122,7 @@ def test_claim_in_short(tmp_path):
 
 
 @pytest.mark.parametrize(("power", "passes"), [(2.049, True), (2.051, False), (1.949, False)])
-def test_the_power_of_the_loss(power, passes):
+def test_exponent_of_the_loss(power, passes):
     table = induction.POWERS.frame([
         {"number": "loss", "threshold": SOLVED, "N": 32, "start": "0", "power": power}
     ])  # fmt: skip

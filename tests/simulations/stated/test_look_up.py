@@ -1,4 +1,4 @@
-"""Softmax look-up (arXiv 2310.05249): sequences of tokens, and the sum over prompts."""
+"""Look-up by softmax attention (arXiv 2310.05249): sequences of tokens, and sums over prompts."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ from simulations.stated.runs import risk
 from symbolic.theory import TheoryError, load_theory
 from tests.closeness import close
 
-#: Values on the words of a vocabulary, two sequences of them, sums of squares and a softmax.
+#: Values on the words of a vocabulary, two sequences of words, sums of squares and a softmax.
 WORDS = """\
 K, N, M = Size("K"), Size("N"), Size("M")
 word = Exchangeable("word", K); token = Exchangeable("token", N); later = Exchangeable("later", M)
@@ -30,40 +30,23 @@ def loss(Q, u, c, x, z, query):
 THEORY = Theory("words", "none", sizes=(K, N, M), parameters=(Q, u), data=Data(c, x, z, query),
                 loss=loss)
 """
-
-
-#: Two tokens at once, which may be the same one, of the same word, or of two.
+#: Pairs of tokens, which may coincide, have the same word or have different words.
 PAIRS = """\
 K, N = Size("K"), Size("N"); word = Exchangeable("word", K); token = Exchangeable("token", N)
 x = Sequence("x", token, word); query = Choice("query", word)
 u = Tensor("u"); Q = Tensor("Q", word)
 def loss(u, Q, x, query):
-    one = (x["i", "k"] * Q["k"] * (1 + query["k"])).sum("k")
-    pair = (x["i", "k"] * x["j", "k"]).sum("k") * u + 2 * Same(token)["i", "j"] + one
+    single = (x["i", "k"] * Q["k"] * (1 + query["k"])).sum("k")
+    pair = (x["i", "k"] * x["j", "k"]).sum("k") * u + 2 * Same(token)["i", "j"] + single
     return pair.tanh().sum("i").sum("j").softplus()
 THEORY = Theory("pairs", "none", sizes=(K, N), parameters=(u, Q), data=Data(x, query), loss=loss)
 """
 
 
-@pytest.fixture
-def stated(tmp_path):
-    def load(text):
-        path = tmp_path / "mine.py"
-        path.write_text(text)
-        return load_theory(path)
-
-    return load
-
-
-@pytest.mark.parametrize("file", [look_up.FILE, look_up.IMBALANCED])
-def test_the_files_are_short(file):
-    assert len(file.read_text().splitlines()) <= 80
-
-
 @pytest.mark.parametrize("sizes", [(3, 2, 2), (2, 3, 1), (3, 3, 1)])
-def test_sequences_are_read_alike_by_both_readings(stated, sizes):
-    """Prompts up to symmetry against all of them, one after another."""
-    result = examine(stated(WORDS), dict(zip("KNM", sizes)))
+def test_reduction_of_sequences(theory_of, sizes):
+    """Compare prompts up to symmetry with all prompts."""
+    result = examine(theory_of(WORDS), dict(zip("KNM", sizes)))
     K, N, M = sizes
     assert result.check.configurations == K * K**N * K**M * 2**K
     assert result.check.data_orbits < result.check.configurations
@@ -72,30 +55,30 @@ def test_sequences_are_read_alike_by_both_readings(stated, sizes):
 
 
 @pytest.mark.parametrize("sizes", [(2, 4), (3, 3)])
-def test_a_token_is_not_counted_twice(stated, sizes):
-    result = examine(stated(PAIRS), dict(zip("KN", sizes)))
+def test_reduction_of_pairs_of_tokens(theory_of, sizes):
+    result = examine(theory_of(PAIRS), dict(zip("KN", sizes)))
     assert result.agrees
     assert min(abs(x) for x in result.check.derived.values()) > 1e-3
 
 
 @pytest.mark.parametrize(("K", "N"), [(3, 4), (2, 7), (6, 3)])
-def test_chances_of_prompts(K, N):
-    """They sum to 1, and each has that of the prompts it stands for."""
+def test_probabilities_of_prompts(K, N):
+    """Compare with sums over all prompts of an orbit."""
     theory = load_theory(look_up.FILE)
     data = orbits(law(theory, {"K": K, "N": N}))
     close(data.weight.sum(), 1.0, rel=1e-14)
-    seen = {}
+    expected = {}
     for row in product(range(K), repeat=N):
         counts = np.bincount(row, minlength=K)
         key = counts[0], tuple(sorted(counts[1:]))
-        seen[key] = seen.get(key, 0.0) + K**-N
-    assert len(data.weight) == len(seen)
-    close(np.sort(data.weight), np.sort(list(seen.values())), rel=1e-13)
+        expected[key] = expected.get(key, 0.0) + K**-N
+    assert len(data.weight) == len(expected)
+    close(np.sort(data.weight), np.sort(list(expected.values())), rel=1e-13)
 
 
 @pytest.mark.parametrize(("K", "N", "p"), [(3, 2, 0.2), (4, 4, 0.7)])
-def test_a_dominant_feature(K, N, p):
-    """All K^N prompts for each query; chances of counts are those of the prompts."""
+def test_dominant_feature(K, N, p):
+    """For p = 1 / K the risk is that of balanced features."""
     theory = load_theory(look_up.IMBALANCED)
     result = examine(theory, {"K": K, "N": N, "p": p})
     assert result.agrees
@@ -103,24 +86,23 @@ def test_a_dominant_feature(K, N, p):
     assert result.check.configurations == K ** (N + 1)
     data = orbits(law(theory, theory.checked({"K": K, "N": N, "p": p})))
     close(data.weight.sum(), 1.0, rel=1e-13)
-    alike = 1.0 / K
-    same = risk(theory, K=K, N=N, p=alike).evaluate([0.7, -0.4, -0.4, 0.7, -0.4]).loss
+    same = risk(theory, K=K, N=N, p=1.0 / K).evaluate([0.7, -0.4, -0.4, 0.7, -0.4]).loss
     close(same, risk(load_theory(look_up.FILE), K=K, N=N).evaluate([0.7, -0.4]).loss, rel=1e-13)
 
 
 @pytest.mark.parametrize(("K", "N"), [(2, 3), (4, 9), (12, 11)])
-def test_the_risk_is_the_binomial_sum(K, N):
+def test_risk_is_the_binomial_sum(K, N):
     assert look_up.difference(load_theory(look_up.FILE), K, N, seed=3) <= look_up.SAME
 
 
-def test_the_risk_is_that_of_every_prompt():
-    """Written out by hand at K = 3, N = 4: attention to each feature, the query being 0."""
+def test_risk_is_the_mean_over_all_prompts():
+    """Compare with the attention to each feature at K = 3, N = 4, for the query 0."""
     total = 0.0
     A, B = 0.7, -0.4
     for row in product(range(3), repeat=4):
         raised = np.exp(np.where(np.array(row) == 0, A, B))
-        seen = np.bincount(row, raised, minlength=3) / raised.sum()
-        total += 0.5 * ((seen - [1, 0, 0]) ** 2).sum() / 3**4
+        attention = np.bincount(row, raised, minlength=3) / raised.sum()
+        total += 0.5 * ((attention - [1, 0, 0]) ** 2).sum() / 3**4
     close(risk(load_theory(look_up.FILE), K=3, N=4).evaluate([A, B]).loss, total, rel=1e-13)
 
 
@@ -135,14 +117,14 @@ def test_limits_are_integrals_of_the_equation(K):
     close(look_up.limit(K, 1e-3), time(y), rel=1e-8)
 
 
-def test_the_slope_of_the_sum():
+def test_slope_of_the_binomial_sum():
     at = look_up.binomial(10, 1000)
     for g in (0.0, 1.5, 8.0, 30.0):
         close(at(g)[1], (at(g + 1e-5)[0] - at(g - 1e-5)[0]) / 2e-5, rel=1e-7)
-    assert 0.0 < at(400.0)[0] < 1e-40  # the prompts without the query, of chance .9^1000
+    assert 0.0 < at(400.0)[0] < 1e-40  # prompts without the query, of probability .9^1000
 
 
-REFUSED = {
+REJECTED = {
     "parameter": ('Tensor("u", word)', 'Tensor("u", token)', "line 5: u over token is not allowed: "
                   "the tokens of x carry no parameter and no other data, because only the "
                   "number of tokens at each word enters; let u depend on word, or replace"),
@@ -153,22 +135,22 @@ REFUSED = {
     "none given": ('("x", token, word)', '("x", token, Union("u", word, Exchangeable("v", 2)))',
                   "probabilities of x = None is not allowed: there must be one for each part of "
                   "its vocabulary (word, v)"),
-    "probabilities": ('("x", token, word)', '("x", token, word, chance={"word": 0.5})',
+    "probabilities": ('("x", token, word)', '("x", token, word, probabilities={"word": 0.5})',
                 "probabilities of x is not allowed: they sum to 1/2, not 1"),
     "signed": ('("x", token, word)', '("x", token, Signed("d", 2))', "vocabulary of x = d is not"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_wrong_sequences_are_refused(stated, what):
-    old, new, sentence = REFUSED[what]
+@pytest.mark.parametrize("what", REJECTED)
+def test_wrong_sequences_are_rejected(theory_of, what):
+    old, new, sentence = REJECTED[what]
     assert old in WORDS
-    with pytest.raises(TheoryError) as refusal:
-        stated(WORDS.replace(old, new))
-    assert sentence in str(refusal.value)
+    with pytest.raises(TheoryError) as error:
+        theory_of(WORDS.replace(old, new))
+    assert sentence in str(error.value)
 
 
-def test_too_many_prompts_are_refused_before_they_are_written():
+def test_too_many_prompts_are_rejected_before_enumeration():
     theory = load_theory(look_up.FILE)
     with pytest.raises(ValueError, match=r"10\^1\d configurations of the data are too many"):
         FullModel(theory, {"K": 10, "N": 12})
@@ -176,7 +158,7 @@ def test_too_many_prompts_are_refused_before_they_are_written():
         orbits(law(theory, {"K": 1000, "N": 1000}))
 
 
-def test_a_risk_without_unlikely_prompts_says_so():
+def test_truncated_risk_states_the_omitted_probability():
     theory = load_theory(look_up.FILE)
     some, every = risk(theory, K=6, N=14, remainder=1e-3), risk(theory, K=6, N=14)
     assert "all but a probability of" in some.reason

@@ -1,6 +1,6 @@
-"""A bound of the loss of a datum and of its slopes, and of what data orbits left out add.
+"""Bounds of loss and slopes of a single datum, and of the contribution of omitted orbits.
 
-Trusts: the derived kernel on one data orbit at a time.
+Trusts: the derived kernel, evaluated at single data orbits.
 """
 
 import math
@@ -23,12 +23,12 @@ from symbolic.theory.source import source
 from tests.closeness import close
 from tests.symbolic.theory import statements
 
-ROOM, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
+PACKAGE, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
 POSITIONAL = {"D": 8, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 8, "tau": 1.3}
-#: Theories, sizes, and by how much a bound may exceed the largest loss of a datum.
+#: File, sizes, and largest ratio of the bound to the largest loss of a datum.
 CASES = {
-    "positional": (ROOM / "positional" / "stated.py", POSITIONAL, 200.0),
-    "masked": (ROOM / "masked" / "stated.py", {"G": 3, "C": 2, "N": 2, "M": 3, "z": 1.3}, 10.0),
+    "positional": (PACKAGE / "positional" / "stated.py", POSITIONAL, 200.0),
+    "masked": (PACKAGE / "masked" / "stated.py", {"G": 3, "C": 2, "N": 2, "M": 3, "z": 1.3}, 10.0),
     "look_up": (EXAMPLES / "look_up.py", {"K": 4, "N": 5}, 4.0),
     "teacher": (EXAMPLES / "teacher.py", {"D": 8, "K": 2, "nu": 1.0}, 200.0),
     "colours": (None, {"n": 2, "m": 3, "p": 0.7}, 1e6),
@@ -44,13 +44,13 @@ def prepared(name, folder):
     return theory, theory.checked(values), slack
 
 
-def by_orbit(theory, values):
-    """Return the function of all data, and the data."""
+def function_and_data(theory, values):
+    """Return the function ``mean`` of a theory, and all data orbits."""
     return mean_function(source(theory), theory.name), orbits(law(theory, values))
 
 
-def one_by_one(function, data, values, state):
-    """Return losses (orbits,) and slopes (orbits, n) of data, one orbit after another."""
+def losses_and_slopes(function, data, values, state):
+    """Return losses (orbits,) and slopes (orbits, n) of single data orbits."""
     result = []
     for b in range(len(data.weight)):
         first = tuple(np.array([0, f[b + 1] - f[b]]) for f in data.first)
@@ -61,14 +61,15 @@ def one_by_one(function, data, values, state):
     return np.array([loss for loss, _ in result]), np.array([slope for _, slope in result])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_no_datum_exceeds_it(name, tmp_path):
+def test_no_datum_exceeds_the_bound(name, tmp_path):
     theory, values, slack = prepared(name, tmp_path)
-    largest, (function, data) = bounds(theory, values), by_orbit(theory, values)
+    largest, (function, data) = bounds(theory, values), function_and_data(theory, values)
     rng = np.random.default_rng(0)
     for spread in (0.1, 1.0, 5.0):
         state = spread * rng.normal(size=len(theory.orders))
-        losses, slopes = one_by_one(function, data, values, state)
+        losses, slopes = losses_and_slopes(function, data, values, state)
         loss, steep = largest(state)
         assert np.abs(losses).max() <= loss <= slack * np.abs(losses).max() + 3.0
         assert np.all(np.abs(slopes) <= steep)
@@ -77,7 +78,7 @@ def test_no_datum_exceeds_it(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["positional", "look_up"])
 @pytest.mark.parametrize("remainder", [1e-2, 1e-5])
-def test_what_is_left_out_is_within_the_bound(name, remainder, tmp_path):
+def test_contribution_of_omitted_orbits_is_within_the_bound(name, remainder, tmp_path):
     theory, values, _ = prepared(name, tmp_path)
     every, some = risk(theory, **values), risk(theory, remainder=remainder, **values)
     assert every.left_out(every.problem.initial_state)[0] == 0.0
@@ -93,8 +94,8 @@ def test_what_is_left_out_is_within_the_bound(name, remainder, tmp_path):
     assert some.remainder > 0.0
 
 
-def test_without_a_bound_nothing_is_claimed(tmp_path):
-    """A logarithm of what may be 0; and a risk that was not told how large a loss can be."""
+def test_infinite_bounds(tmp_path):
+    """For a logarithm of a number that may be 0, and for a risk without a bound of the loss."""
     path = tmp_path / "unbounded.py"
     path.write_text(
         statements.POSITIONAL.replace(
@@ -124,27 +125,27 @@ def known_data(known):
         (
             Interval,
             "__mul__",
-            lambda one, other: Interval(one.low * other.low, one.high * other.low),
+            lambda x, y: Interval(x.low * y.low, x.high * y.low),
         ),
         (ranges, "UNIT", Interval(0.0, 0.0)),
     ],
 )
-def test_a_wrong_rule_is_seen(owner, what, wrong, monkeypatch, tmp_path):
+def test_wrong_rule_is_detected(owner, what, wrong, monkeypatch, tmp_path):
     theory, values, _ = prepared("positional", tmp_path)
     state = np.array([0.5, 0.2, -0.1])
-    losses, slopes = one_by_one(*by_orbit(theory, values), values, state)
+    losses, slopes = losses_and_slopes(*function_and_data(theory, values), values, state)
 
-    def holds():
+    def is_valid():
         loss, steep = bounds(theory, values)(state)
         return np.abs(losses).max() <= loss and bool(np.all(np.abs(slopes) <= steep))
 
-    assert holds()
+    assert is_valid()
     monkeypatch.setattr(owner, what, wrong)
-    assert not holds()
+    assert not is_valid()
 
 
 def test_small_values_of_functions():
-    """Far left, 1 + tanh loses every digit of the logistic function."""
+    """At -40, (1 + tanh) / 2 has no correct digit of the logistic function."""
     for name, value in (("sigmoid", math.exp(-40.0)), ("softplus", math.exp(-40.0))):
         result = ranges.FUNCTIONS[name](Interval(-40.0, -40.0))
         close([result.low, result.high], [value, value], rel=1e-14)

@@ -1,6 +1,6 @@
-"""A stated theory runs: its risk in the solvers, held against the full model and by hand.
+"""Runs of theory files, compared with runs of full models and of handwritten kernels.
 
-Trusts: the dense reading and the positional enumeration, which `test_readings` checks.
+Trusts: the full model and the positional enumeration, which `test_kernels` checks.
 """
 
 from functools import cache
@@ -28,9 +28,7 @@ from tests.closeness import close, within
 EXAMPLES = Path(examples.__file__).parent
 POSITIONAL = Path(symbolic.__file__).parent / "positional" / "stated.py"
 VALUES = {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 6, "tau": 1.0}
-
-
-#: One theory whose loss is a closed form, two with data, one with several sets of data.
+#: A loss in closed form, two theories with data, and one with several sets of data.
 FILES = [POSITIONAL, *(EXAMPLES / name for name in ("teacher.py", "look_up.py", "induction.py"))]
 
 
@@ -49,30 +47,30 @@ def some_risk(path):
     )
 
 
-def test_the_compiled_function_is_its_plain_twin():
+def test_compiled_function_agrees_with_plain_python():
     theory = positional()
     values, text = theory.checked(VALUES), source(theory)
     data, state = orbits(law(theory, values)), [0.4, 0.7, -0.3]
-    plain = mean(mean_function(text, "it"), data, state, list(values.values()))
-    fast = mean(compiled(text, "it"), data, state, list(values.values()))
+    plain = mean(mean_function(text, "theory"), data, state, list(values.values()))
+    fast = mean(compiled(text, "theory"), data, state, list(values.values()))
     close(fast[0], plain[0], rel=1e-14)
     close(fast[1], plain[1], rel=1e-12)
 
 
-def test_machine_code_is_kept_on_disk():
-    """A kernel made anew is loaded, and one of other source compiled."""
+def test_machine_code_is_cached_on_disk():
+    """A kernel with the same source is loaded; one with another source is compiled."""
     text = "def mean(x):\n    return 2.0 * x\n"
     sources = [text, text, text.replace("2.0", "3.0")]
     kernels = [
-        emitted_kernel(mean_function(one, "it"), one, callee=functions.softplus) for one in sources
+        emitted_kernel(mean_function(x, "theory"), x, callee=functions.softplus) for x in sources
     ]
     assert [kernel(1.5) for kernel in kernels] == [3.0, 3.0, 4.5]
     assert kernels[1].stats.cache_hits
     assert not kernels[1].stats.cache_misses
 
 
-def test_descent_is_that_of_the_full_model():
-    """Every entry of A and v descends for 50 steps; fixed entries stay."""
+def test_descent_agrees_with_the_full_model():
+    """Compare 50 steps in every entry of A and v that is not fixed."""
     theory, rate = positional(), 0.02
     run = gradient_descent(risk(theory, **VALUES), learning_rate=rate, steps=50, record="linear")
     full = FullModel(theory, theory.checked(VALUES))
@@ -92,7 +90,7 @@ def test_descent_is_that_of_the_full_model():
     close(run.loss[-1], full.dense.evaluate(state)[0], rel=1e-13)
 
 
-def test_flow_is_that_of_the_theory_by_hand():
+def test_flow_agrees_with_the_handwritten_kernel():
     problem = Problem(D=6, C=2, q=0.3, nu=0.01, beta=1.0)
     derived = gradient_flow(risk(positional(), **VALUES), horizon=1e4, rtol=1e-10, atol=1e-13)
     by_hand = gradient_flow(
@@ -111,7 +109,7 @@ def test_flow_is_that_of_the_theory_by_hand():
     ]
 
 
-def test_jacobian_is_that_by_hand():
+def test_jacobian_agrees_with_the_handwritten_kernel():
     problem, at = Problem(D=6, C=2, q=0.3, nu=0.01, beta=1.0), np.array([0.4, 0.7, -0.3])
     by_hand = Population(problem, "enumeration", tolerance=1e-13)
     wanted = by_hand.jacobian(by_hand.state(at))
@@ -147,7 +145,7 @@ def test_compiled_descent_takes_the_steps_of_the_gradient(path):
     assert compiled_gradient(type(population.gradient_plan(state))) is not None
 
 
-def test_what_overflows_is_told():
+def test_overflow_is_reported():
     population = risk(positional(), **VALUES)
     run = gradient_flow(population, horizon=1.0, initial=[1e200, 0.0, 0.0])
     assert run.status is Status.OVERFLOW
@@ -155,7 +153,7 @@ def test_what_overflows_is_told():
         population.evaluate([1e200, 0.0, 0.0])
 
 
-def test_what_is_missing_is_told():
+def test_missing_values_are_reported():
     with pytest.raises(TheoryError, match="beta is missing: give D, C, beta, kappa"):
         risk(positional(), D=6, C=2)
 
@@ -163,19 +161,19 @@ def test_what_is_missing_is_told():
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("_out[1] += _w *", "_out[1] +="),  # the chance of a configuration
+        ("_out[1] += _w *", "_out[1] +="),  # probability of a configuration
         ("_loss += _w *", "_loss +="),
-        ("_n = D*(C - 1)", "_n = D*C"),  # entries of an order parameter
-        ("_x6 = C*_x4*(-1 + D/C)", "_x6 = C*_x4*(D/C)"),  # keys that a softmax runs over
+        ("_n = D*(C - 1)", "_n = D*C"),  # number of entries of an order parameter
+        ("_x6 = C*_x4*(-1 + D/C)", "_x6 = C*_x4*(D/C)"),  # number of keys of a softmax
         ("_power(_x17*alpha*kappa, p)", "_power(_x17*alpha*kappa, p - 1)"),
         ("range(_begin_set, _end_set)", "range(_begin_set, _end_set - 1)"),  # families
         ("_begin_set = _first_set[_b]", "_begin_set = _first_set[0]"),
-        ("_row1[_f0]", "_row1[_begin_set]"),  # the row that a family shares
+        ("_row1[_f0]", "_row1[_begin_set]"),  # row of a family
         ("_d3 = _rows1[_r, 3]", "_d3 = _rows1[_r, 1]"),
-        (" - n_patch[:, 2])*count_set", ")*count_set"),  # a total of all families
+        (" - n_patch[:, 2])*count_set", ")*count_set"),  # total over all families
     ],
 )
-def test_a_kernel_that_is_broken_differs_from_the_full_model(right, wrong):
+def test_wrong_kernel_differs_from_the_full_model(right, wrong):
     theory = positional()
     values, text = theory.checked(VALUES), source(theory)
     assert right in text
@@ -184,7 +182,7 @@ def test_a_kernel_that_is_broken_differs_from_the_full_model(right, wrong):
     wanted = [loss, *(full.mean(gradient)[name][0] for name in state)]
 
     def off(source_text):
-        function, data = mean_function(source_text, "it"), orbits(law(theory, values))
+        function, data = mean_function(source_text, "theory"), orbits(law(theory, values))
         result = mean(function, data, list(state.values()), list(values.values()))
         return max(abs(x / y - 1.0) for x, y in zip([result[0], *result[1]], wanted))
 

@@ -1,25 +1,25 @@
-"""Small sizes in order, however many sizes there are."""
+"""Enumeration of small sizes, also for many sizes."""
 
 from itertools import islice, product
 
 import numpy as np
 
 from simulations.cli import main
-from simulations.stated.sizes import by_sum, few_least
+from simulations.stated.sizes import by_sum, fewest_minima_first
 
 NINE = """\
 sizes = [Size(f"n{i}") for i in range(9)]
 v = [Tensor(f"v{i}", Exchangeable(f"k{i}", size), start=1) for i, size in enumerate(sizes)]
 def loss(v0, v1, v2, v3, v4, v5, v6, v7, v8):
-    found = 0
+    total = 0
     for i, x in enumerate((v0, v1, v2, v3, v4, v5, v6, v7, v8)):
-        found = found + (i + 1) * (x["i"] ** 2).sum("i")
-    return found
+        total = total + (i + 1) * (x["i"] ** 2).sum("i")
+    return total
 THEORY = Theory("nine", "none", sizes=sizes, parameters=v, loss=loss)
 """
 
 
-def test_rows_are_those_of_a_product_in_order():
+def test_rows_are_a_sorted_product():
     rng = np.random.default_rng(0)
     for _ in range(20):
         ranges = [
@@ -28,17 +28,17 @@ def test_rows_are_those_of_a_product_in_order():
         ]
         rows = list(product(*ranges))
         assert list(by_sum(ranges)) == sorted(rows, key=lambda row: (sum(row), row))
-        order = [(sum(x == one[0] for x, one in zip(row, ranges)), sum(row), row) for row in rows]
-        assert [row for *_, row in sorted(order)] == list(few_least(ranges))
+        order = [(sum(x == r[0] for x, r in zip(row, ranges)), sum(row), row) for row in rows]
+        assert [row for *_, row in sorted(order)] == list(fewest_minima_first(ranges))
 
 
-def test_the_first_of_many_rows_are_found_at_once():
+def test_first_of_many_rows_need_no_enumeration():
     ranges = [range(1, 10**6)] * 12
     assert list(islice(by_sum(ranges), 2)) == [(1,) * 12, (*(1,) * 11, 2)]
-    assert next(few_least(ranges)) == (2,) * 12
+    assert next(fewest_minima_first(ranges)) == (2,) * 12
 
 
-def test_nine_sizes_are_checked_without_making_millions_of_rows(tmp_path, capsys):
+def test_theory_with_nine_sizes(tmp_path, capsys):
     path = tmp_path / "nine.py"
     path.write_text(NINE)
     assert main(["theory", str(path)]) == 0

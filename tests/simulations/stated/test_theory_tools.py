@@ -1,4 +1,4 @@
-"""Every tool works on a file: run, sweep, map, falsify; and what they refuse, in a sentence."""
+"""Theory files in every tool: run, sweep, map, falsify, report; and rejected commands."""
 
 import json
 import pickle
@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulations import stated, theories
+from simulations import theories
 from simulations.cli import main
 from simulations.falsify import falsify
+from simulations.stated import conjectures, examples
 from simulations.stated.system import UserTheorySystem
 from tests.closeness import close
 
-EXAMPLES = Path(stated.__file__).parent / "examples"
-TEACHER = Path(stated.__file__).parent / "examples" / "teacher.py"
+EXAMPLES = Path(examples.__file__).parent
+TEACHER = EXAMPLES / "teacher.py"
 SWEEP = """\
 [grid]
 D = [8, 12, 16]
@@ -31,22 +32,22 @@ def run(capsys, *words):
 
 
 def test_run(tmp_path, capsys):
-    """K c_in + (D - K) c_out is conserved; the start can be chosen; the command reruns it."""
+    """K c_in + (D - K) c_out is conserved, and the printed command reproduces the run."""
     out, plot = tmp_path / "run.nc", tmp_path / "run.png"
     words = [TEACHER, "--D", 12, "--nu", 2, "--c-in0", 0.5, "--horizon", 100]
-    told = run(capsys, *words, "--out", out, "--plot", plot)
-    assert told["system"] == "stated:teacher"
-    assert told["problem"]["values"] == {"D": 12, "K": 4, "nu": 2.0}
-    final = told["final"]
+    result = run(capsys, *words, "--out", out, "--plot", plot)
+    assert result["system"] == "stated:teacher"
+    assert result["problem"]["values"] == {"D": 12, "K": 4, "nu": 2.0}
+    final = result["final"]
     close(4 * final["c_in"] + 8 * final["c_out"], 2.0, rel=1e-7)
     assert final["v"] > 0.1
-    assert 0 < told["outcomes"]["loss"] < told["outcomes"]["initial_loss"]
-    assert told["violated"] == {}
-    assert told["command"] == (
+    assert 0 < result["outcomes"]["loss"] < result["outcomes"]["initial_loss"]
+    assert result["violated"] == {}
+    assert result["command"] == (
         f"patchdyn run --theory {TEACHER} --D 12 --K 4 --nu 2.0 --c-in0 0.5 --solver flow "
         "--horizon 100.0 --rtol 1e-08"
     )
-    again = run(capsys, *told["command"].split()[3:])
+    again = run(capsys, *result["command"].split()[3:])
     assert again["final"] == final
     assert out.is_file()
     assert plot.read_bytes().startswith(b"\x89PNG")
@@ -54,12 +55,12 @@ def test_run(tmp_path, capsys):
     assert "(certified)" in capsys.readouterr().out
 
 
-def test_help_tells_the_parameters_of_the_file(capsys):
+def test_help_lists_the_parameters_of_the_file(capsys):
     assert main(["run", "--theory", str(TEACHER), "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "teacher, as teacher.py states it (Zhang, Zhao, Gu, Cao (arXiv 2603.22801))" in said
-    assert "--K X tokens of a group (default: 4); a divisor of D, at least 2" in said
-    assert "--c-out0 X initial c_out (default: 0)" in said
+    text = " ".join(capsys.readouterr().out.split())
+    assert "teacher, as teacher.py states it (Zhang, Zhao, Gu, Cao (arXiv 2603.22801))" in text
+    assert "--K X tokens of a group (default: 4); a divisor of D, at least 2" in text
+    assert "--c-out0 X initial c_out (default: 0)" in text
 
 
 def test_sweep_and_map(tmp_path, capsys):
@@ -82,7 +83,9 @@ def test_sweep_and_map(tmp_path, capsys):
     other.write_text(TEACHER.read_text().replace("0.5 * (", "0.7 * ("))
     assert main(["map", str(folder), "--theory", str(other)]) == 2
     assert "sweep of another version of stated:teacher" in capsys.readouterr().err
-    assert main([*words, "--theory", str(other)]) == 2  # the folder holds what the first one says
+    assert (
+        main([*words, "--theory", str(other)]) == 2
+    )  # the folder contains results of another file
     assert main([*words]) == 2
 
 
@@ -100,7 +103,7 @@ def test_falsify(capsys):
     close(final - 1.0, result["largest violation"]["violation"], rel=1e-4)
 
 
-def test_falsify_by_the_name_of_a_file():
+def test_falsify_with_the_path_of_a_file():
     report = falsify("c_in <= 0.5", system=str(TEACHER), budget=60, most=9, ranges={"K": (3, 9)})
     assert report.falsified
     assert report.counterexample.case.problem.values["K"] >= 3
@@ -131,6 +134,7 @@ def test_random_problems_are_valid_and_differ():
     assert theory.build(other).problem.values["D"] % other["K"] == 0
 
 
+@pytest.mark.slow
 def test_sizes_are_sampled_near_the_defaults_and_in_ranges():
     from hypothesis import find
 
@@ -163,7 +167,7 @@ def test_sizes_are_sampled_near_the_defaults_and_in_ranges():
         (["run", "--theory", "{teacher}", "--D", "10", "--K", "4"], "K must divide D = 10"),
         (["run", "--theory", "{teacher}", "--nu", "-1"], "nu = -1 is not allowed: nu must be > 0"),
         (["run", "--theory", "{teacher}", "--system", "masked"], "not allowed with argument"),
-        (["run", "--theory", "{clash}"], "horizon, x0: it means something else where the theory"),
+        (["run", "--theory", "{clash}"], "horizon, x0 is not allowed as a name: it is reserved or"),
         (["run", "--theory", "{wrong}"], "wrong.py, line 1: NameError: name 'nothing'"),
         (["falsify", "c_in <= 1", "--theory", "{teacher}", "--certify", "--box", "D=4"],
          "--certify is not allowed with --theory {teacher}: this theory has no certificates"),
@@ -184,7 +188,7 @@ def test_rejected_commands(tmp_path, capsys, words, sentence):
     assert sentence.format(**files) in capsys.readouterr().err
 
 
-def test_states_of_any_name_are_words():
+def test_names_of_orbits_become_identifiers():
     import symbolic
 
     theory = UserTheorySystem(Path(symbolic.__file__).parent / "masked" / "stated.py")
@@ -195,13 +199,13 @@ def test_states_of_any_name_are_words():
     assert np.count_nonzero(list(start.values())) == 1
 
 
-def test_the_command_of_a_file_passes_on(tmp_path, monkeypatch, capsys):
+def test_theory_command_runs_other_tools(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["theory", str(TEACHER)]
     assert main([*words, "--run", "D=12", "c_in0=0.5", "horizon=100", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == told | {"system": "stated:teacher", "status": "completed"}
-    assert told["initial"]["c_in"] == 0.5
+    result = json.loads(capsys.readouterr().out)
+    assert result == result | {"system": "stated:teacher", "status": "completed"}
+    assert result["initial"]["c_in"] == 0.5
     assert main([*words, "--falsify", "v <= 0.1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outcome"] == "falsified"
     for wrong, sentence in (
@@ -218,16 +222,15 @@ def test_the_command_of_a_file_passes_on(tmp_path, monkeypatch, capsys):
         assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_report_of_a_file(tmp_path, monkeypatch, capsys):
-    """A conjecture that is false fails, with the command that shows it."""
-    from simulations.stated import conjectures
-
+    """A false conjecture fails, and the report contains the command that reproduces it."""
     monkeypatch.setattr(conjectures, "QUICK_PROBLEMS", 3)
     path = tmp_path / "mine.py"
     path.write_text(TEACHER.read_text().replace('"loss <= at_start(loss)"', '"v <= 0.1"'))
     folder = tmp_path / "report"
     assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0
-    records = {one["claim"]: one for one in json.loads((folder / "report.json").read_text())}
+    records = {x["claim"]: x for x in json.loads((folder / "report.json").read_text())}
     verdicts = {name: record["verdict"] for name, record in records.items()}
     assert verdicts == {"teacher-reduction": "holds", "teacher-conjecture-1": "holds",
                         "teacher-conjecture-2": "fails"}  # fmt: skip
@@ -236,8 +239,10 @@ def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("[a-z]*.py")))
-def test_every_example_runs(name, capsys):
-    """In the tools a file's names must not mean something else."""
+def test_every_example_is_short_and_runs(name, capsys):
+    """The names in the files are not reserved by the tools."""
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 80
     assert main(["run", "--theory", str(EXAMPLES / f"{name}.py"), "--json"]) == 0
     assert "error" not in capsys.readouterr().err

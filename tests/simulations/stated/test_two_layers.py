@@ -1,6 +1,6 @@
-"""Two layers of attention (arXiv 2511.01033): every entry, the 19 numbers, and the three in a file.
+"""Two attention layers (arXiv 2511.01033): every entry, 19 order parameters, and three of them.
 
-Three readings that share no code: matrices with every entry over turned inputs, inner products of
+Three implementations share no code: matrices with every entry and rotated inputs, inner products of
 tokens, and the kernel derived from simulations/stated/examples/induction.py.
 """
 
@@ -31,22 +31,18 @@ def two_pairs():
     return Entries(2)
 
 
-def drawn(seed, size=19):
+def normal(seed, size=19):
     return np.random.default_rng(seed).normal(size=size)
 
 
 def by_hand(N, a3, b2, g3):
-    """1/2 [(1 - g3 w)^2 + g3^2 (1 - w)^2 / (2 N - 1)]."""
+    """Return 1/2 [(1 - g3 w)^2 + g3^2 (1 - w)^2 / (2 N - 1)]."""
     a = np.exp(a3) / (np.exp(a3) + 2 * N - 2)
     w = np.exp(b2 * a) / (np.exp(b2 * a) + 2 * N - 1)
     return 0.5 * ((1 - g3 * w) ** 2 + g3**2 * (1 - w) ** 2 / (2 * N - 1))
 
 
-def test_the_file_is_short():
-    assert len(FILE.read_text().splitlines()) <= 80
-
-
-def test_the_statement_is_read_alike_by_both_readings():
+def test_reduction_agrees_with_the_full_model():
     result = examine(load_theory(FILE))
     assert result.agrees
     assert result.manifold.discovered == 3
@@ -54,11 +50,11 @@ def test_the_statement_is_read_alike_by_both_readings():
 
 
 @pytest.mark.parametrize("N", [2, 5, 128])
-def test_three_numbers(N):
-    """Derived kernel, inner products and formula, slopes by complex step."""
+def test_three_order_parameters(N):
+    """Compare derived kernel, inner products and formula."""
     population = risk(load_theory(FILE), N=N)
     for seed in range(3):
-        state = 2.0 * drawn(seed, 3)
+        state = 2.0 * normal(seed, 3)
         numbers = np.zeros(len(NAMES))
         numbers[[NAMES.index(name) for name in HEAD]] = state
         value = population.evaluate(state).loss
@@ -69,20 +65,20 @@ def test_three_numbers(N):
         close(np.array(slopes), slopes_of(N, numbers)[[2, 4, 17]], rel=1e-10)
 
 
-def test_nineteen_numbers_are_all_entries(entries):
+def test_order_parameters_agree_with_every_entry(entries):
     for seed in range(3):
-        numbers = drawn(seed)
+        numbers = normal(seed)
         at = entries.lift @ numbers
         close(entries.loss(at).real, loss_of(entries.N, numbers).real, rel=1e-12)
         slopes, gradient = slopes_of(entries.N, numbers), entries.gradient(at)
         within(entries.lift.T @ gradient, slopes, 1e-13 * np.abs(slopes).max())
-        off = gradient - entries.lift @ slopes / entries.d  # nothing leads out
+        off = gradient - entries.lift @ slopes / entries.d  # tangential to the manifold
         assert np.abs(off).max() <= 1e-13 * np.abs(gradient).max()
 
 
-def test_every_number_that_moves_counts():
-    """A number that one reading misread would differ: each changes the loss, or none of it."""
-    numbers = drawn(0)
+def test_every_moving_order_parameter_changes_the_loss():
+    """The loss does not depend on the others."""
+    numbers = normal(0)
     before = loss_of(3, numbers).real
     for i, name in enumerate(NAMES):
         change = abs(loss_of(3, numbers - 2.0 * numbers[i] * np.eye(len(NAMES))[i]).real - before)
@@ -91,53 +87,54 @@ def test_every_number_that_moves_counts():
 
 
 def test_gradient_in_every_entry(entries):
-    """Off the manifold, against derivatives along the imaginary axis."""
-    at = 0.3 * drawn(1, entries.size)
+    """Compare with complex-step derivatives off the manifold."""
+    at = 0.3 * normal(1, entries.size)
     gradient = entries.gradient(at)
     for seed in (2, 3):
-        direction = drawn(seed, entries.size)
+        direction = normal(seed, entries.size)
         slope = entries.loss(at + 1e-100j * direction).imag / 1e-100
         close(gradient @ direction, slope, rel=1e-11)
 
 
-def turned(entries, at, x, p):
-    one = np.block([[x, np.zeros_like(x)], [np.zeros_like(p), p]])
+def rotated(entries, at, x, p):
+    """Return the entries for rotated items and positions."""
+    token = np.block([[x, np.zeros_like(x)], [np.zeros_like(p), p]])
     w1, w2, w3 = entries.split(at)
-    two, four = np.kron(np.eye(2), one), np.kron(np.eye(4), one)
-    moved = one @ w1 @ one.T, two @ w2 @ two.T, x @ w3 @ four.T
+    two, four = np.kron(np.eye(2), token), np.kron(np.eye(4), token)
+    moved = token @ w1 @ token.T, two @ w2 @ two.T, x @ w3 @ four.T
     return np.concatenate([w.ravel() for w in moved])
 
 
-def test_the_risk_has_the_symmetry(two_pairs):
-    at = 0.3 * drawn(4, two_pairs.size)
+def test_risk_has_the_symmetry(two_pairs):
+    at = 0.3 * normal(4, two_pairs.size)
     before = two_pairs.loss(at).real
     for x, p in (two_pairs.turns[i] for i in (1, 77, 4000)):
-        close(two_pairs.loss(turned(two_pairs, at, x, p)).real, before, rel=1e-12)
+        close(two_pairs.loss(rotated(two_pairs, at, x, p)).real, before, rel=1e-12)
     x, p = two_pairs.turns[0]
-    apart = p[:, [1, 0, *range(2, two_pairs.d)]]  # a pair of positions exchanged: not with M
-    assert abs(two_pairs.loss(turned(two_pairs, at, x, apart)).real - before) > 1e-8
+    apart = p[:, [1, 0, *range(2, two_pairs.d)]]  # exchanges positions, and does not commute with M
+    assert abs(two_pairs.loss(rotated(two_pairs, at, x, apart)).real - before) > 1e-8
 
 
 def test_nineteen_orbits(entries):
     assert entries.orbits == len(NAMES) == 19
-    fixed = entries.fixed(drawn(5, entries.size))
+    fixed = entries.fixed(normal(5, entries.size))
     inside = entries.lift @ (entries.lift.T @ fixed) / entries.d
     assert np.abs(fixed - inside).max() <= 1e-13
     assert np.abs(fixed).max() > 1e-3
 
 
-def test_a_smaller_group_keeps_more(two_pairs):
-    """Without signs more is left, and the count tells."""
+def test_smaller_group_has_more_invariants(two_pairs):
+    """The group without signs."""
     smaller = Entries(2)
-    plain = [(x, p) for x, p in smaller.turns if x.min() >= 0.0 and p.min() >= 0.0]
-    smaller.turns = plain
-    assert 0 < len(plain) < len(two_pairs.turns)
+    smaller.turns = [(x, p) for x, p in smaller.turns if x.min() >= 0.0 and p.min() >= 0.0]
+    assert 0 < len(smaller.turns) < len(two_pairs.turns)
     assert smaller.orbits > 19
 
 
-def test_order_parameters_from_the_gradient_alone(entries):
-    """From a start that every turn keeps: 19 values, 14 of which move; from 0: 12."""
-    start = entries.fixed(drawn(6, entries.size))
+@pytest.mark.slow
+def test_order_parameters_detected_from_the_gradient(entries):
+    """From an invariant start there are 19 values, of which 14 move; from 0 12 values move."""
+    start = entries.fixed(normal(6, entries.size))
     start[np.abs(start) < 1e-12] = 0.0
     result = closure.discover(entries.gradient, start)
     assert (len(result.moves), int(result.moves.sum())) == (19, 14)
@@ -148,28 +145,28 @@ def test_order_parameters_from_the_gradient_alone(entries):
 
 
 @pytest.mark.parametrize("N", [2, 3, 7])
-def test_what_is_conserved(N):
-    slopes = np.array([slopes_of(N, drawn(seed)) for seed in range(40)])
+def test_conserved_forms(N):
+    slopes = np.array([slopes_of(N, normal(seed)) for seed in range(40)])
     moving = [i for i, name in enumerate(NAMES) if name not in IDLE]
     forms = closure.linear(slopes[:, moving])
-    told = {
+    terms = {
         frozenset((NAMES[moving[i]], round(x, 9)) for i, x in enumerate(form) if x)
         for form in forms.tolist()
     }
-    assert told == {frozenset({("b3", 1.0), ("b7", -1.0)}), frozenset({("b4", 1.0), ("b8", -1.0)})}
+    assert terms == {frozenset({("b3", 1.0), ("b7", -1.0)}), frozenset({("b4", 1.0), ("b8", -1.0)})}
     assert len(closure.closure(lambda x: slopes_of(N, x), np.zeros(len(NAMES)))) == 12
 
 
-@pytest.mark.parametrize("broken", ["mask", "sign of M"])
-def test_a_broken_reading_is_seen(two_pairs, monkeypatch, broken):
-    numbers = drawn(0)
+@pytest.mark.parametrize("wrong", ["mask", "sign of M"])
+def test_wrong_implementation_is_detected(two_pairs, monkeypatch, wrong):
+    numbers = normal(0)
     at = two_pairs.lift @ numbers
-    if broken == "mask":  # a token sees itself
-        plain = two_layers._softmax
+    if wrong == "mask":  # a token attends to itself
+        softmax = two_layers._softmax
         monkeypatch.setattr(
             two_layers,
             "_softmax",
-            lambda score, seen: plain(score, np.tri(5) if np.ndim(seen) == 2 else seen),
+            lambda score, mask: softmax(score, np.tri(5) if np.ndim(mask) == 2 else mask),
         )
     else:
         numbers[[NAMES.index(name) for name in ("a3", "b9", "b10", "b11", "b12")]] *= -1.0

@@ -27,6 +27,8 @@ from simulations.vision.claims import (
 )
 from tests.closeness import within
 
+pytestmark = pytest.mark.slow
+
 #: Deviations of five runs from their mean.
 NOISE = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
 

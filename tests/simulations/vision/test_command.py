@@ -13,6 +13,8 @@ from simulations.commands.vision import ATTENTION_TYPES, DATA
 from simulations.vision import data
 from tests.closeness import close
 
+pytestmark = pytest.mark.slow
+
 needs_extra = pytest.mark.skipif(
     not all(find_spec(name) for name in ("jax", "sklearn", "skimage", "mlxtend")),
     reason="the extra 'vision' is not installed",

@@ -65,14 +65,6 @@ def test_seed_determines_the_split():
 
 
 @shipped
-def test_without_validation_moves_its_images_to_train():
-    images = load("digits", seed=0)
-    last = images.without_validation()
-    assert len(last.train) == len(images.train) + len(images.validation)
-    assert len(last.validation) == 0
-    assert np.array_equal(last.test.pixels, images.test.pixels)
-
-
 def test_strips_of_a_photograph_share_no_pixel():
     """Each pixel is the number of its column: crops of two parts have no value in common."""
     photograph = np.tile(np.arange(192.0), (151, 1))

@@ -7,6 +7,8 @@ from dynamics import ParameterError
 from simulations.vision.data.images import Images, ImageSet
 from tests.closeness import close, within
 
+pytestmark = pytest.mark.slow
+
 jax = pytest.importorskip("jax")
 
 from dynamics.core.adam import initial_moments  # noqa: E402

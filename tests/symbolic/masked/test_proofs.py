@@ -35,7 +35,7 @@ class TestProofs:
         proof = lemma_5_1.prove(*SMALL)
         assert proof.points == 2 * 6 * 2  # clusters, masks, masked patches
         assert proof.identities["-d loss / d Phi_m = a_m z_m (gbar - g_m)"] == 2 * 24
-        assert proof.identities["features of other clusters stay"] == 2 * 24
+        assert proof.identities["zero for features of other clusters"] == 2 * 24
 
 
 class TestWrongFormulasFail:
@@ -91,7 +91,7 @@ class TestRawModel:
         assert loss == Fraction(9, 2) * residual
 
     def test_loss_depends_on_the_query_row_only(self) -> None:
-        assert {i for i, _ in self.model.moving_entries(1, 2)} == {2}
+        assert {i for i, _ in self.model.dependencies(1, 2)} == {2}
 
 
 def test_signs_are_proved() -> None:

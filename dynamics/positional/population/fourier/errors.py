@@ -2,7 +2,7 @@ r"""Bounds of the rounding errors of the Fourier method.
 
 Assumptions on the machine, made only here: additions, multiplications, divisions and square roots
 are rounded to nearest, with or without fused multiply-adds and in any order (``u = 2^-53``), and
-``exp, expm1, log, log1p, sin, cos`` have errors of at most 2 units in the last level_index, 4 u.
+``exp, expm1, log, log1p, sin, cos`` have errors of at most 2 units in the last place, 4 u.
 First-order errors are bounded one by one; :data:`MARGIN` covers products of several. The effect of
 an underflow is below :data:`TINY`.
 

@@ -1,4 +1,4 @@
-"""The language of conjectures against Python's own, and the arithmetic of error bounds."""
+"""The language of conjectures compared with Python, and the arithmetic of error bounds."""
 
 import ast
 import contextlib
@@ -11,8 +11,14 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.grammar import ConjectureError, parse
-from simulations.falsify.meaning import depends_on_the_whole_run, holds, number, violation
+from simulations.falsify.language import (
+    ConjectureError,
+    depends_on_the_whole_run,
+    holds,
+    number,
+    parse,
+    violation,
+)
 from symbolic.core.grammar import FUNCTIONS, names_in
 
 NAMES = ("alpha", "gamma", "rho", "D")
@@ -20,7 +26,7 @@ NAMES = ("alpha", "gamma", "rho", "D")
 
 @st.composite
 def numbers(draw, depth=3):
-    """Text of a number that means the same in Python, most parentheses left out."""
+    """Return the text of a number that has the same meaning in Python, with few parentheses."""
     if depth == 0 or draw(st.integers(0, 4)) == 0:
         return draw(st.sampled_from((*NAMES, "0", "1", "2", "3.5", ".5", "1e-3", "1.25E+1")))
     part = numbers(depth=depth - 1)
@@ -38,7 +44,7 @@ def numbers(draw, depth=3):
 
 @st.composite
 def statements(draw, depth=2):
-    """Text of a statement that means the same in Python."""
+    """Return the text of a statement that has the same meaning in Python."""
     if depth == 0 or draw(st.booleans()):
         signs = st.sampled_from(("<", "<=", ">", ">=", "==", "!="))
         chain = draw(st.lists(signs, min_size=1, max_size=2))
@@ -56,7 +62,7 @@ values = st.fixed_dictionaries({name: st.integers(-4, 4).map(float) for name in 
 
 
 def in_python(text, values):
-    """What Python itself says, the oracle (of text drawn above, never of a user's)."""
+    """Return the value of a generated text in Python, the oracle; never use it on user text."""
     try:
         result = eval(text, {"__builtins__": {}, "min": min, "max": max}, dict(values))
     except (ZeroDivisionError, OverflowError, TypeError):  # TypeError: it compares complex numbers
@@ -67,34 +73,34 @@ def in_python(text, values):
 
 class TestMeaning:
     @given(numbers(), values)
-    def test_numbers_are_those_of_python(self, text, known):
+    def test_numbers_agree_with_python(self, text, known):
         expected = in_python(text, known)
         assume(abs(expected) < 1e100)
         with np.errstate(all="ignore"):
             tree = parse(f"{text} == 0", NAMES).left
-            found = number(tree, {name: Bounded.exact(x) for name, x in known.items()})
-        assert float(found.value) == pytest.approx(expected, rel=1e-12, abs=1e-300)
-        assert found.low <= expected <= found.high
+            result = number(tree, {name: Bounded.exact(x) for name, x in known.items()})
+        assert float(result.value) == pytest.approx(expected, rel=1e-12, abs=1e-300)
+        assert result.low <= expected <= result.high
 
     @given(statements(), values)
-    def test_statements_are_those_of_python(self, text, known):
+    def test_statements_agree_with_python(self, text, known):
         expected = in_python(text, known)
         exact = {name: Bounded.exact(x) for name, x in known.items()}
         with np.errstate(all="ignore"):
             tree = parse(text, NAMES)
-            found = violation(tree, exact)
+            result = violation(tree, exact)
             opposite = violation(tree, exact, negated=True)
-            assume(math.isfinite(found.value))  # Python compares what overflowed here
-            assume(abs(found.value) > 1e-9 or ("e" not in text and "/" not in text))
+            assume(math.isfinite(result.value))  # Python also compares numbers that overflowed
+            assume(abs(result.value) > 1e-9 or ("e" not in text and "/" not in text))
             assert holds(tree, exact) == expected
-        assert (found.value > 0.0) == (not expected)
+        assert (result.value > 0.0) == (not expected)
         assert (opposite.value > 0.0) == expected
 
     def test_powers_bind_before_signs_and_to_the_right(self):
         for text, value in (("-2^2", -4), ("2^3^2", 512), ("2^-1", 0.5), ("2**3", 8), ("+3", 3)):
             assert number(parse(f"{text} < 0", ()).left, {}).value == value
 
-    def test_over_time(self):
+    def test_functions_of_the_whole_run(self):
         known = {
             "gamma": Bounded.exact(np.array([0.0, 2.0, 1.0])),
             "rho": Bounded.exact(np.array([0.0, -1.0, 0.5])),
@@ -132,7 +138,7 @@ class TestMeaning:
         }.items():
             assert violation(parse(text, known), known).value == margin, text
 
-    def test_what_is_undefined_decides_nothing(self):
+    def test_undefined_values_are_undecided(self):
         known = {"rho": Bounded.exact(0.0), "alpha": Bounded.exact(-1.0)}
         with np.errstate(all="ignore"):
             for text in (
@@ -142,12 +148,12 @@ class TestMeaning:
                 "sqrt(alpha) < 0",
                 "alpha^0.5 < 0",
             ):
-                found = violation(parse(text, known), known)
-                assert math.isnan(found.value), text
-                assert found.low <= 0.0, text
-                assert found.high == math.inf, text
+                result = violation(parse(text, known), known)
+                assert math.isnan(result.value), text
+                assert result.low <= 0.0, text
+                assert result.high == math.inf, text
             both = violation(parse("alpha > 0 and 1/rho > 0", known), known)
-            assert both.low > 0.9  # false whatever the other part is
+            assert both.low > 0.9  # false for any value of the other part
             assert both.value > 0.9
             either = violation(parse("alpha < 0 or 1/rho > 0", known), known)
             assert either.high < 0.0
@@ -162,7 +168,7 @@ class TestMeaning:
                 assert math.isnan(violation(parse(text, known), known).value), text
                 assert not holds(parse(text, known), known), text
 
-    def test_which_statements_are_about_the_whole_run(self):
+    def test_statements_that_depend_on_the_whole_run(self):
         for text, whole in {
             "gamma >= rho": False,
             "max(gamma, rho) > 0": False,
@@ -186,10 +192,10 @@ intervals = st.tuples(st.floats(-10, 10), st.floats(0, 1), st.floats(-1, 1))
 
 
 class TestBounds:
-    """A true value inside the intervals of the operands gives one inside that of the result."""
+    """The result for numbers in the intervals of the operands is in the interval of the result."""
 
     @given(intervals, intervals, st.sampled_from(sorted(OPERATIONS)))
-    def test_of_arithmetic(self, left, right, operator):
+    def test_arithmetic(self, left, right, operator):
         numbers = [Bounded.within(value, radius) for value, radius, _ in (left, right)]
         true = [value + radius * part for value, radius, part in (left, right)]
         true = [min(max(x, n.low), n.high) for x, n in zip(true, numbers)]
@@ -204,8 +210,8 @@ class TestBounds:
 
     @given(intervals, intervals, st.sampled_from("+-*"), st.integers(0, 3))
     @example((0.3, 0.1, 0.0), (0.3, 0.7, 0.0), "-", 1)
-    def test_of_the_ends_exactly(self, left, right, operator, corner):
-        """The value may be 0 where the ends are not: it is theirs that rounds."""
+    def test_ends_exactly(self, left, right, operator, corner):
+        """The ends are rounded outwards, also if the value is 0."""
         numbers = [Bounded.within(value, radius) for value, radius, _ in (left, right)]
         at = [(n.low, n.high)[corner >> i & 1] for i, n in enumerate(numbers)]
         expected = OPERATIONS[operator](*map(Fraction, at))
@@ -213,7 +219,7 @@ class TestBounds:
         assert Fraction(float(result.low)) <= expected <= Fraction(float(result.high))
 
     @given(intervals, st.sampled_from(("abs", "exp", "log", "sqrt")))
-    def test_of_functions(self, number_, function):
+    def test_functions(self, number_, function):
         value, radius, part = number_
         bounded = Bounded.within(value, radius)
         true = min(max(value + radius * part, bounded.low), bounded.high)
@@ -222,8 +228,8 @@ class TestBounds:
             result = getattr(bounded, function)()
         assert result.low <= getattr(math, function.replace("abs", "fabs"))(true) <= result.high
 
-    def test_of_what_underflows_and_overflows(self):
-        """Neither 0 nor infinity stands for a number that is not: nothing strict follows."""
+    def test_underflow_and_overflow(self):
+        """A result that is rounded to 0 or infinity has bounds that contain the exact number."""
         least, most = Bounded.exact(1e-200), Bounded.exact(1e200)
         with np.errstate(all="ignore"):
             for tiny in (least * least, least / most, least ** Bounded.exact(2.0), (-most).exp()):
@@ -280,14 +286,14 @@ class TestErrors:
         ],
     )
     def test_point_at_the_character(self, text, sentence, at):
-        with pytest.raises(ConjectureError) as refusal:
+        with pytest.raises(ConjectureError) as error:
             parse(text, NAMES)
-        first, shown, caret = str(refusal.value).split("\n")
+        first, shown, caret = str(error.value).split("\n")
         assert sentence in first
         assert shown == "  " + text.replace("\n", " ")
         assert caret == "  " + " " * at + "^"
 
-    def test_names_and_numbers_need_not_be_those_of_python(self):
+    def test_names_and_numbers_that_python_does_not_allow(self):
         tree = parse("lambda + class.x < 007", ("lambda", "class.x"))
         known = {"lambda": Bounded.exact(2.0), "class.x": Bounded.exact(1.0)}
         assert names_in(tree) == set(known)
@@ -308,7 +314,7 @@ class TestErrors:
             max_size=12,
         ).map(" ".join)
     )
-    def test_any_text_is_read_or_refused(self, text):
+    def test_any_text_is_parsed_or_rejected(self, text):
         with contextlib.suppress(ConjectureError):
             tree = parse(text, NAMES)
             statements = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call)

@@ -1,7 +1,7 @@
-"""The lifted reading of a theory against the dense one, and against the kernels written by hand.
+"""Derived kernels compared with full models and with handwritten kernels.
 
-Trusts: the full-matrix oracle of the positional theory and central differences for the dense
-reading; 40-digit arithmetic for the digits of an emitted kernel.
+Trusts: the full-matrix oracle of the positional theory and central differences, for the full model;
+40-digit arithmetic, for the digits of an emitted kernel.
 """
 
 import math
@@ -25,12 +25,12 @@ from simulations.stated.law import law
 from symbolic.theory import load_theory
 from symbolic.theory.source import source
 from tests.closeness import close, within
-from tests.dynamics.theory.more_digits import with_digits
+from tests.dynamics.theory.high_precision import high_precision_mean
 from tests.symbolic.theory import statements
 
-ROOM = Path(symbolic.__file__).parent
-STATED = {"positional": ROOM / "positional" / "stated.py", "masked": ROOM / "masked" / "stated.py"}
-#: Small sizes, a parameter whose loss is not symmetric by accident included.
+PACKAGE = Path(symbolic.__file__).parent
+FILES = {name: PACKAGE / name / "stated.py" for name in ("positional", "masked")}
+#: Small sizes, and constants without accidental symmetry.
 SMALL = {
     "positional": {
         "D": 6,
@@ -49,10 +49,10 @@ SMALL = {
 
 
 @cache
-def stated(name, folder=[]):  # noqa: B006 (one folder for all texts)
-    """Return a theory and its derived function, made once."""
-    if name in STATED:
-        theory = load_theory(STATED[name])
+def theory_and_source(name, folder=[]):  # noqa: B006 (a folder for all texts)
+    """Return a theory and its emitted source."""
+    if name in FILES:
+        theory = load_theory(FILES[name])
     else:
         path = Path(folder[0]) / f"{name}.py"
         path.write_text(getattr(statements, name.upper()))
@@ -62,29 +62,29 @@ def stated(name, folder=[]):  # noqa: B006 (one folder for all texts)
 
 @pytest.fixture(autouse=True, scope="module")
 def _folder(tmp_path_factory):
-    stated.__wrapped__.__defaults__[0][:] = [tmp_path_factory.mktemp("stated")]
+    theory_and_source.__wrapped__.__defaults__[0][:] = [tmp_path_factory.mktemp("theories")]
 
 
 def derived(name, values, state):
-    """Return loss and gradient per entry by order parameter, compiled where it is used often."""
-    theory, text = stated(name)
+    """Return loss and gradient per entry; kernels of the papers are compiled."""
+    theory, text = theory_and_source(name)
     checked = theory.checked(values)
     vector = [state[order.name] for order in theory.orders]
-    data, function = orbits(law(theory, checked)), compiled if name in STATED else mean_function
+    data, function = orbits(law(theory, checked)), compiled if name in FILES else mean_function
     loss, gradient = mean(function(text, name), data, vector, list(checked.values()))
     return loss, dict(zip(state, gradient))
 
 
-def drawn(theory, seed=1):
+def random_state(theory, seed=1):
     rng = np.random.default_rng(seed)
     return {order.name: x for order, x in zip(theory.orders, rng.normal(size=len(theory.orders)))}
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_lifted_equals_dense(name):
-    """Loss, gradient per entry, and how many entries there are; on an orbit all are alike."""
-    theory, _ = stated(name)
-    state = drawn(theory)
+def test_reduction_agrees_with_the_full_model(name):
+    """Compare loss, gradient and numbers of entries; entries of an orbit are equal."""
+    theory, _ = theory_and_source(name)
+    state = random_state(theory)
     full = FullModel(theory, theory.checked(SMALL[name]))
     loss, gradient = full.dense.evaluate(full.embed(state))
     result, per_entry = derived(name, SMALL[name], state)
@@ -100,27 +100,27 @@ def test_lifted_equals_dense(name):
     assert any(abs(per_entry[name]) > 0.01 * largest for name in names)
 
 
-def test_dense_gradient_is_that_of_its_loss():
-    """Every entry free and unlike the others, against central differences."""
-    theory, _ = stated("colours")
+def test_gradient_of_the_full_model():
+    """Compare with central differences at random entries."""
+    theory, _ = theory_and_source("colours")
     full = FullModel(theory, theory.checked({"n": 2, "m": 2, "p": 0.7}))
     rng = np.random.default_rng(0)
     at = {name: rng.normal(size=full.dense.shape(name)) for name in full.dense.tensors}
     _, gradient = full.dense.evaluate(at)
     for name, array in at.items():
-        for place in list(np.ndindex(array.shape))[::5]:
+        for index in list(np.ndindex(array.shape))[::5]:
             sides = []
             for step in (1e-5, -1e-5):
                 moved = array.copy()
-                moved[place] += step
+                moved[index] += step
                 sides.append(full.dense.evaluate(at | {name: moved})[0])
-            within(gradient[name][place], (sides[0] - sides[1]) / 2e-5, absolute=1e-9)
+            within(gradient[name][index], (sides[0] - sides[1]) / 2e-5, absolute=1e-9)
 
 
-def test_dense_reading_of_the_positional_theory_is_its_full_model():
-    """At an attention matrix without any symmetry; the two share no code."""
+def test_full_model_of_the_positional_theory_agrees_with_the_oracle():
+    """The attention matrix has no symmetry, and the two share no code."""
     values = SMALL["positional"]
-    theory, _ = stated("positional")
+    theory, _ = theory_and_source("positional")
     full = FullModel(theory, theory.checked(values))
     A = np.random.default_rng(3).normal(size=(6, 6))
     w = np.eye(6)[0]
@@ -134,8 +134,8 @@ def test_dense_reading_of_the_positional_theory_is_its_full_model():
     assert full.mean(gradient)["gamma"][1] > 1e-3  # without symmetry the entries differ
 
 
-#: What fails is slow to simplify, and a draw says enough.
-DRAWN = (Phase.explicit, Phase.generate)
+#: No shrinking, because failures are slow to shrink.
+PHASES = (Phase.explicit, Phase.generate)
 
 problems = st.builds(
     lambda shape, **others: Problem(D=shape[0], C=shape[1], **others),
@@ -155,16 +155,16 @@ def positional_values(problem):
     return own | {"p": problem.p, "kappa": problem.kappa, "tau": problem.tau}
 
 
-@settings(max_examples=15, phases=DRAWN)
+@settings(max_examples=15, phases=PHASES)
 @given(problem=problems, state=states)
 @example(
     problem=Problem(D=10, C=5, q=0.96339, p=7, nu=0.30709, beta=-0.28059, temperature=1.5),
     state=State(0.39027, 1.6827, -0.24792),
 )
-def test_derived_positional_kernel_is_the_one_written_by_hand(problem, state):
-    """1e-12 of the largest slope along an order parameter, in double precision.
+def test_positional_kernel_agrees_with_the_handwritten_one(problem, state):
+    """The tolerance is 1e-12 of the largest slope along an order parameter.
 
-    By hand outputs that are opposite cancel exactly; derived, such a tie is left with its rounding.
+    Opposite outputs cancel exactly in the handwritten kernel, up to rounding in the derived one.
     """
     _, gradient = derived("positional", positional_values(problem), state._asdict())
     try:
@@ -182,21 +182,23 @@ def test_derived_positional_kernel_is_the_one_written_by_hand(problem, state):
     problem=Problem(D=8, C=2, q=0.1, p=5, nu=0.354, beta=-1.281e-212, temperature=0.3),
     state=State(0.171, 1.141e-161, -1.73e-163),
 )
-@settings(max_examples=5, phases=DRAWN)
+@settings(max_examples=5, phases=PHASES)
 @given(problem=problems, state=states)
-def test_each_entry_agrees_to_1e_12_however_much_cancels(problem, state):
-    """The derived expression in 40 digits; by hand each entry is certified to 1e-12 of itself."""
+def test_relative_error_of_each_entry(problem, state):
+    """Compare 40 digits of the derived expression with entries certified to 1e-12 of themselves."""
     assume(problem.D <= 9)
-    theory, text = stated("positional")
+    theory, text = theory_and_source("positional")
     values = theory.checked(positional_values(problem))
     try:
         value = Population(problem, "enumeration", tolerance=1e-12, relative=True).evaluate(state)
     except ToleranceError:
         assume(False)
-    # what is left of an entry where logits are nearly equal is of the order of their differences
+    # for nearly equal logits, an entry is of the order of their differences
     apart = [abs(x) for x in np.diff([problem.beta, state.gamma, state.rho]) if x != 0.0]
     digits = 40 + math.ceil(max(0.0, -math.log10(min(apart, default=1.0))))
-    result = with_digits(text, values.values(), state, orbits(law(theory, values)), digits)[1]
+    result = high_precision_mean(text, values.values(), state, orbits(law(theory, values)), digits)[
+        1
+    ]
     for x, by_hand in zip(result, value.gradient):
         if by_hand == 0.0:  # at beta = gamma = rho
             within(x, 0.0, absolute=1e-30)
@@ -204,20 +206,20 @@ def test_each_entry_agrees_to_1e_12_however_much_cancels(problem, state):
             close(x, by_hand, rel=2e-12)
 
 
-def masked_name(name, kind, own):
-    """Return the derived name of an order parameter of one query; its area is number ``own``."""
+def masked_name(name, query, own):
+    """Return the derived name of an order parameter of a global or local query in area ``own``."""
     letter, area = name.split("_")
     target = "global" if area == "1" else "local"
     if area == "self":
-        return f"Upsilon[{kind} to {kind}, diagonal]"
-    whose = "own" if letter == "Phi" else "same"
-    near = whose if area == own else "other"
-    relation = f", {near} local area" if kind == target == "local" else ""
-    place = f"{target} area" if letter == "Phi" else target
-    return f"{letter}[{kind} to {place}{relation}]"
+        return f"Upsilon[{query} to {query}, diagonal]"
+    same = "own" if letter == "Phi" else "same"
+    near = same if area == own else "other"
+    relation = f", {near} local area" if query == target == "local" else ""
+    key = f"{target} area" if letter == "Phi" else target
+    return f"{letter}[{query} to {key}{relation}]"
 
 
-@settings(max_examples=10, phases=DRAWN)
+@settings(max_examples=10, phases=PHASES)
 @given(
     shape=st.sampled_from([(2, 2, 2), (4, 2, 3), (3, 3, 2), (5, 2, 4), (4, 4, 3)]),
     masked=st.integers(1, 6),
@@ -225,18 +227,18 @@ def masked_name(name, kind, own):
     seed=st.integers(0, 10**6),
     is_global=st.booleans(),
 )
-def test_derived_masked_kernel_is_the_one_written_by_hand(shape, masked, z, seed, is_global):
+def test_masked_kernel_agrees_with_the_handwritten_one(shape, masked, z, seed, is_global):
     G, C, N = shape
     P = G + C * N
     assume(masked < P)
-    theory, _ = stated("masked")
-    state = drawn(theory, seed)
+    theory, _ = theory_and_source("masked")
+    state = random_state(theory, seed)
     _, gradient = derived("masked", {"G": G, "C": C, "N": N, "M": masked, "z": z}, state)
-    kind, query = ("global", 0) if is_global else ("local", G)
-    problem = MaskedProblem.from_sizes((G,) + (C,) * N, query=query, mask_ratio=masked / P, z_low=z)
+    query, index = ("global", 0) if is_global else ("local", G)
+    problem = MaskedProblem.from_sizes((G,) + (C,) * N, query=index, mask_ratio=masked / P, z_low=z)
     assert problem.masked == masked
     names = [
-        masked_name(name, kind, "1" if is_global else "2") for name in problem.order_parameters
+        masked_name(name, query, "1" if is_global else "2") for name in problem.order_parameters
     ]
     by_hand = MaskedPopulation(problem, "enumeration").gradient(np.array([state[x] for x in names]))
     result = np.array([gradient[name] for name in names])
@@ -244,15 +246,15 @@ def test_derived_masked_kernel_is_the_one_written_by_hand(shape, masked, z, seed
     assert np.abs(by_hand).max() > 1e-8
 
 
-def test_what_is_too_large_is_refused():
-    theory, _ = stated("positional")
+def test_too_large_sizes_are_rejected():
+    theory, _ = theory_and_source("positional")
     with pytest.raises(ParameterError, match=r"e\+07 data orbits are too many \(most 1e\+06\)"):
         orbits(law(theory, theory.checked(SMALL["positional"] | {"D": 64, "C": 4})))
     crowded = law(theory, theory.checked(SMALL["positional"] | {"D": 4096, "C": 64}))
     with pytest.raises(
         ParameterError, match=r"64 larger elements of 4\.29e\+03 types are too many"
     ):
-        orbits(crowded)  # which would take long to count
+        orbits(crowded)  # counting them would take long
     with pytest.raises(
         ParameterError, match="configurations of the data are too many for the full"
     ):

@@ -1,6 +1,6 @@
 """Softmax over several indices, cross-entropy, |x| and max(x, 0).
 
-Trusts: the dense reading, which has its own rule for each word, and formulas in NumPy.
+Trusts: the full model, which has separate rules for these operations, and formulas in NumPy.
 """
 
 import math
@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from dynamics.theory import functions
+from dynamics.theory.data import orbits
 from dynamics.theory.kernel import mean, mean_function
 from dynamics.theory.pairs import columns, with_errors
 from simulations.stated.check import agreement
 from simulations.stated.full import FullModel
-from symbolic.theory import load_theory
+from simulations.stated.law import law
 from symbolic.theory.source import source
 from tests.closeness import close
-from tests.dynamics.theory.more_digits import with_digits
+from tests.dynamics.theory.high_precision import high_precision_mean
 from tests.simulations.stated.agreement import assert_lifted_is_dense
 
 FILE = """\
@@ -53,18 +54,13 @@ LOSSES = {
 
 
 @pytest.fixture
-def read(tmp_path):
-    def load(loss):
-        path = tmp_path / "words.py"
-        path.write_text(FILE.replace("LOSS", loss))
-        return load_theory(path)
-
-    return load
+def theory_with_loss(theory_of):
+    return lambda loss: theory_of(FILE, LOSS=loss)
 
 
 @pytest.mark.parametrize("word", LOSSES)
-def test_emitted_code_agrees_with_the_dense_reading(read, word):
-    theory = read(LOSSES[word])
+def test_reduction_agrees_with_the_full_model(theory_with_loss, word):
+    theory = theory_with_loss(LOSSES[word])
     assert agreement(theory).agrees
     rng = np.random.default_rng(0)
     for n, m in ((2, 2), (3, 2)):
@@ -73,18 +69,11 @@ def test_emitted_code_agrees_with_the_dense_reading(read, word):
             assert_lifted_is_dense(theory, {"n": n, "m": m}, state)
 
 
-def data_of(theory, values):
-    from dynamics.theory.data import orbits
-    from simulations.stated.law import law
-
-    return orbits(law(theory, values))
-
-
 @pytest.mark.parametrize("word", LOSSES)
-def test_error_bounds_and_exports(read, word):
-    """The result of many digits is within the bound; the export has the same numbers."""
-    theory, values = read(LOSSES[word]), {"n": 3, "m": 2}
-    data, state = data_of(theory, values), np.linspace(0.7, -0.4, len(theory.orders))
+def test_error_bounds_and_exports(theory_with_loss, word):
+    """The exact result is within the bound, and exported modules have the same results."""
+    theory, values = theory_with_loss(LOSSES[word]), {"n": 3, "m": 2}
+    data, state = orbits(law(theory, values)), np.linspace(0.7, -0.4, len(theory.orders))
     function = mean_function(source(theory), theory.name)
     loss, gradient = mean(function, data, state, list(values.values()))
     bounded = with_errors(source(theory), theory.name)
@@ -93,7 +82,9 @@ def test_error_bounds_and_exports(read, word):
     assert 0.0 < bound < 1e-12
     assert errors.max() < 1e-12
     close(again, loss, rel=1e-12)
-    exact, exact_slopes = with_digits(source(theory), list(values.values()), state, data, 40)
+    exact, exact_slopes = high_precision_mean(
+        source(theory), list(values.values()), state, data, 40
+    )
     assert abs(again - exact) <= bound
     assert (np.abs(slopes - exact_slopes) <= errors).all()
     module = {}
@@ -126,8 +117,8 @@ REST = ' + w * (B["i", "k"] * s["i"]).sum("i").sum("k")'
          lambda A, s: cross_entropy(A * s[None, :], s)),
     ],
 )  # fmt: skip
-def test_definitions(read, loss, formula):
-    """The mean over all colours of the tokens, by the definition in NumPy."""
+def test_definitions(theory_with_loss, loss, formula):
+    """Compare with the mean over all values of the data, by the definition in NumPy."""
     diagonal, other = 1.3, -0.4
     A = np.full((3, 3), other) + (diagonal - other) * np.eye(3)
     expected = 0.0
@@ -136,14 +127,16 @@ def test_definitions(read, loss, formula):
         expected += probability * formula(A, np.array(s))
     state = np.array([diagonal, other, 0.0, 0.0])
     close(
-        assert_lifted_is_dense(read(loss + REST), {"n": 3, "m": 2}, state)[0], expected, rel=1e-13
+        assert_lifted_is_dense(theory_with_loss(loss + REST), {"n": 3, "m": 2}, state)[0],
+        expected,
+        rel=1e-13,
     )
 
 
-def test_cross_entropy_does_not_overflow(read):
-    theory = read(LOSSES["cross-entropy"])
+def test_cross_entropy_does_not_overflow(theory_with_loss):
+    theory = theory_with_loss(LOSSES["cross-entropy"])
     values = {"n": 3, "m": 2}
-    data = data_of(theory, values)
+    data = orbits(law(theory, values))
     state = np.zeros(len(theory.orders))
     state[0], state[1] = 2000.0, -2000.0
     function = mean_function(source(theory), theory.name)
@@ -168,17 +161,15 @@ def test_cross_entropy_does_not_overflow(read):
         ('A["i", "j"].cross_entropy(1, over="k")', "cross_entropy over 'k' is not allowed"),
     ],
 )
-def test_bad_indices(read, loss, sentence):
+def test_bad_indices(theory_with_loss, loss, sentence):
     with pytest.raises(ValueError, match=sentence):
-        read(loss)
+        theory_with_loss(loss)
 
 
-def test_an_orbit_named_for_a_tensor_with_one_orbit(tmp_path):
-    path = tmp_path / "one.py"
-    path.write_text(FILE.replace("start=0.2", 'start={"near": 1}').replace("LOSS", "w"))
+def test_named_start_of_a_tensor_with_a_single_orbit(theory_of):
     sentence = "all entries of w are one orbit without a name; give one number, as in start=0.1"
     with pytest.raises(ValueError, match=sentence):
-        load_theory(path)
+        theory_of(FILE.replace("start=0.2", 'start={"near": 1}'), LOSS="w")
 
 
 UNION = """\
@@ -193,10 +184,8 @@ THEORY = Theory("parts", "none", sizes=(n, m), parameters=(W,), data=Data(g), lo
 
 
 @pytest.mark.parametrize("family", ["Exchangeable", "Signed"])
-def test_constants_of_the_parts_of_a_union(tmp_path, family):
-    path = tmp_path / "parts.py"
-    path.write_text(UNION.replace("SET", family))
-    theory = load_theory(path)
+def test_constants_of_the_parts_of_a_union(theory_of, family):
+    theory = theory_of(UNION, SET=family)
     assert set(theory.free_constants) == {"a", "b"}
     state = np.random.default_rng(0).normal(size=len(theory.orders))
     values = {"n": 2, "m": 3, "a": 0.7, "b": -1.3}
@@ -204,13 +193,13 @@ def test_constants_of_the_parts_of_a_union(tmp_path, family):
     if family == "Signed":  # sum_i variance_i scale_i^2 (1 - W_ii)^2
         expected = 2 * 0.7**3 * (1 - state[0]) ** 2 + 3 * 2 * 1.3**2 * (1 - state[1]) ** 2
         close(loss, expected, rel=1e-13)
-    path.write_text(UNION.replace("SET", family).replace('"second": b', '"third": b'))
+    wrong = UNION.replace('"second": b', '"third": b')
     with pytest.raises(ValueError, match="it must have one number for each part of a union"):
-        load_theory(path)
+        theory_of(wrong, SET=family)
 
 
 @pytest.mark.parametrize("derivative", [functions.step, functions.sign])
-def test_derivative_at_a_kink_is_0(derivative):
+def test_derivative_at_a_kink(derivative):
     assert derivative(0.0) == 0.0
     assert derivative(1e-300) == 1.0
     assert np.isnan(derivative(np.nan))

@@ -1,14 +1,17 @@
-"""Semantics of conjectures: the violation of a statement, with an interval that contains it.
+"""Conjectures: parse a statement, and evaluate its violation with an interval that contains it.
 
-The violation of a <= b is a - b. That of a conjunction is the larger one, that of a disjunction the
-smaller one; negations are moved to the comparisons. A positive violation means false, a violation
-of at most 0 means true. If the interval contains 0, the numerical error does not allow a decision.
+The language is that of `symbolic.core.grammar`; errors are those of bad input. The violation of a
+<= b is a - b. That of a conjunction is the larger one, that of a disjunction the smaller one;
+negations are moved to the comparisons. A positive violation means false, a violation of at most 0
+means true. If the interval contains 0, the numerical error does not allow a decision.
 """
 
 import ast
 from collections.abc import Collection, Mapping
 
+from dynamics import ParameterError
 from simulations.falsify.bounded import Bounded, joined, pick
+from symbolic.core import grammar
 
 Environment = Mapping[str, Bounded]
 _OPPOSITE = {
@@ -19,6 +22,26 @@ _OPPOSITE = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
 }
+
+
+class ConjectureError(grammar.FormulaError, ParameterError):
+    """A conjecture is not valid: a sentence, the text, and a caret under the character."""
+
+
+def parse(text: str, names: Collection[str]) -> ast.expr:
+    """Parse a statement over the given names (`symbolic.core.grammar.parse`).
+
+    Raises
+    ------
+    ConjectureError
+        If the text is not valid, uses an unknown name, or is a number instead of a statement.
+    """
+    if not isinstance(text, str):
+        raise ParameterError(f"conjecture = {text!r} is not allowed: it must be text")
+    try:
+        return grammar.parse(text, names)
+    except grammar.FormulaError as error:
+        raise ConjectureError(error.sentence, error.text, error.at) from None
 
 
 def violation(node: ast.expr, known: Environment, negated: bool = False) -> Bounded:
