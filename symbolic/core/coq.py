@@ -1,10 +1,10 @@
 """Write the identities of a derivation for the proof assistant Coq, and have it check them.
 
 `symbolic.core.zero.decide` evaluates at random points; here the same rational identities become
-lemmas that the tactics ``ring`` and ``field`` of Coq prove over the real numbers. An identity with
-powers b^(k p + j) holds for all odd degrees p = 2 m + 3: each factor f of b contributes f^(2 m) as an
-unknown real number, so that the lemma states more than the identity. Every denominator is a premise,
-and a point at which all premises hold is printed with the lemma.
+lemmas that Coq's tactics ``ring`` and ``field`` prove over the real numbers. An identity with
+powers b^(k p + j) holds for all odd degrees p = 2 m + 3: each factor f of b contributes f^(2 m) as
+an unknown real number, so that the lemma states more than the identity. Every denominator is a
+premise, and a point at which all premises hold is printed with the lemma.
 """
 
 import random
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import sympy as sp
@@ -58,21 +58,20 @@ class Source:
     header
         Text before the lemmas.
     lemmas
-        Mapping from names to statements with proofs.
-    theorems
-        Names whose assumptions are printed at the end of the file.
+        Mapping from names to statements with proofs, each followed by ``Print Assumptions``.
+    titles
+        Mapping from names of lemmas to descriptions.
     left_out
         Descriptions of what is not exported, each with a reason.
     """
 
     header: str
     lemmas: dict[str, str]
-    theorems: tuple[str, ...]
+    titles: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        assumptions = (f"Print Assumptions {name}." for name in self.theorems)
-        return "\n".join([self.header, *self.lemmas.values(), *assumptions]) + "\n"
+        return "\n".join([self.header, *self.lemmas.values()])
 
 
 @dataclass(frozen=True)
@@ -95,11 +94,9 @@ class Outcome:
 
 
 def of_file(path: Path) -> Source:
-    """Return the source of a Coq file whose theorems are followed by ``Print Assumptions``."""
+    """Return the source of a Coq file, which is accepted or rejected as a whole."""
     text = path.read_text(encoding="utf-8")
-    theorems = tuple(re.findall(r"^Print Assumptions (\w+)\.$", text, re.MULTILINE))
-    body = re.sub(r"^Print Assumptions \w+\.\n", "", text, flags=re.MULTILINE)
-    return Source("", {" and ".join(theorems): body}, theorems)
+    return Source("", {path.stem: text}, {path.stem: "all lemmas and theorems of the file"})
 
 
 def of_proofs(title: str, proofs: Iterable[Proof]) -> Source:
@@ -112,7 +109,9 @@ def of_proofs(title: str, proofs: Iterable[Proof]) -> Source:
     proofs
         Outcomes of its proofs.
     """
-    lemmas, left_out = {}, []
+    lemmas: dict[str, str] = {}
+    titles: dict[str, str] = {}
+    left_out: list[str] = []
     for proof in proofs:
         left_out += [
             f"{identity}: compared at chosen sizes or over sums"
@@ -125,12 +124,12 @@ def of_proofs(title: str, proofs: Iterable[Proof]) -> Source:
                 continue
             name = f"identity_{len(lemmas) + 1}"
             try:
-                lemmas[name] = _lemma(name, identity, expression)
+                lemmas[name], titles[name] = _lemma(name, identity, expression), identity
             except NotExportableError as error:
                 left_out.append(f"{identity}: {error}")
     comments = "".join(f"(* Not exported: {_comment(line)} *)\n" for line in left_out)
     header = f"(* {_comment(title)} *)\n\n{_PRELUDE}\n{comments}"
-    return Source(header, lemmas, tuple(lemmas), tuple(left_out))
+    return Source(header, lemmas, titles, tuple(left_out))
 
 
 def _comment(text: str) -> str:
@@ -174,7 +173,9 @@ class _Writer:
         if exponent.is_Integer:
             return self.whole_power(self.term(base), base, int(exponent))
         times_p, rest = exponent.coeff(p), exponent.subs(p, 0)
-        if not (times_p.is_Integer and rest.is_Integer and sp.expand(exponent - times_p * p - rest) == 0):
+        if not (
+            times_p.is_Integer and rest.is_Integer and sp.expand(exponent - times_p * p - rest) == 0
+        ):
             raise NotExportableError(f"the exponent {exponent} is not an integer or linear in p")
         numerator, denominator = sp.fraction(sp.together(base))
         factors = []
@@ -214,7 +215,9 @@ def _lemma(name: str, identity: str, expression: sp.Expr) -> str:
     tactic = "field; nonzero" if writer.denominators or "/" in term else "ring"
     powers = (f"; {name} = ({x.base})^(2 m)" for x, name in writer.variables.items() if x.is_Pow)
     comment = f"(* {_comment(identity)}{''.join(powers)}{_witness(writer)} *)"
-    return f"{comment}\nLemma {name} : {variables}{premises}  {term} = 0.\nProof. intros; {tactic}. Qed.\n"
+    statement = f"Lemma {name} : {variables}{premises}  {term} = 0."
+    proof = f"Proof. intros; {tactic}. Qed.\nPrint Assumptions {name}.\n"
+    return f"{comment}\n{statement}\n{proof}"
 
 
 def _witness(writer: _Writer) -> str:
@@ -250,18 +253,19 @@ def check(source: Source) -> Outcome:
             "--check needs Coq 8.16 with Coquelicot and MathComp; on Debian 12: apt-get install"
             " coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup"
         )
-    lemmas, rejected = dict(source.lemmas), {}
-    while lemmas:
-        theorems = tuple(x for x in source.theorems if x not in rejected)
-        attempt = Source(source.header, lemmas, theorems)
-        errors, printed = _compile(str(attempt))
-        if errors is None:
-            return Outcome(tuple(lemmas), rejected, _assumptions(printed))
-        line, message = errors
-        name = _lemma_at(attempt, line)
-        rejected[name] = message
-        del lemmas[name]
-    return Outcome((), rejected, ())
+    accepted: list[str] = []
+    rejected: dict[str, str] = {}
+    rest, printed = dict(source.lemmas), ""
+    while rest:
+        error, output = _compile(str(Source(source.header, rest)))
+        printed += output
+        names = list(rest)
+        done = len(names) if error is None else _lemma_at(source.header, rest, error[0])
+        accepted += names[:done]
+        if error is not None:
+            rejected[names[done]] = "no proof in 120 s" if "Timeout" in error[1] else error[1]
+        rest = {name: rest[name] for name in names[done + 1 :]}
+    return Outcome(tuple(accepted), rejected, _assumptions(printed))
 
 
 def _compile(text: str) -> tuple[tuple[int, str] | None, str]:
@@ -274,22 +278,23 @@ def _compile(text: str) -> tuple[tuple[int, str] | None, str]:
         )
     if done.returncode == 0:
         return None, done.stdout
-    place = re.search(r"line (\d+), characters .*?:\n(.*)", done.stderr, re.DOTALL)
-    if place is None:
+    match = re.search(r"line (\d+), characters [\d-]+:\nError:(.*)", done.stderr, re.DOTALL)
+    if match is None:
         raise RuntimeError(f"coqc ended with exit code {done.returncode}: {done.stderr[-500:]}")
-    return (int(place[1]), " ".join(place[2].split())), done.stdout
+    return (int(match[1]), " ".join(match[2].split())), done.stdout
 
 
-def _lemma_at(source: Source, line: int) -> str:
-    """Return the name of the lemma that contains a line of the file."""
-    end = source.header.count("\n") + 1
-    for name, text in source.lemmas.items():
+def _lemma_at(header: str, lemmas: dict[str, str], line: int) -> int:
+    """Return the index of the lemma that contains a line of the file."""
+    end = header.count("\n") + 1
+    for index, text in enumerate(lemmas.values()):
         end += text.count("\n") + 1
         if line <= end:
-            return name
+            return index
     raise RuntimeError(f"line {line} is behind the last lemma")
 
 
 def _assumptions(printed: str) -> tuple[str, ...]:
     """Return the names of the axioms that ``Print Assumptions`` lists."""
-    return tuple(sorted({x.rsplit(".", 1)[-1] for x in re.findall(r"^([\w.]+)\s*:", printed, re.MULTILINE)} - {"Axioms"}))
+    names = re.findall(r"^([\w.]+)\s*:", printed, re.MULTILINE)
+    return tuple(sorted({name.rsplit(".", 1)[-1] for name in names} - {"Axioms"}))
