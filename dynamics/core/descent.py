@@ -131,7 +131,7 @@ def gradient_descent(
         On Ctrl-C (a KeyboardInterrupt); its ``trajectory`` is the run up to that point.
     """
     rule = optimizer_of(optimizer, constants)
-    rule.require_symmetric(population.rotated)
+    population.check_optimizer(rule)
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
     steps = integer("steps", steps, 1, MOST_STEPS)
@@ -208,7 +208,8 @@ class _Run:
 
     def _new_plan(self) -> Any:
         """Return the gradient plan of the current state."""
-        return self.population.gradient_plan(self.population.state(self.theta))
+        state = self.population.state(self.theta)
+        return self.population.descent_plan(state, self.learning_rate)
 
     def _advance(self, gradient_plan: Any, last: int) -> int:
         """Run the loop on a plan up to a step; return the stop code."""

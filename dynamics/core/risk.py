@@ -7,13 +7,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from dynamics.core.checks import abbreviated, finite, require
 from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from dynamics.core.optimizers import Optimizer
 
 #: Largest number of samples of `Risk.gradient_covariance`: its cost grows as their square.
 _MOST_SAMPLES = 20_000
@@ -230,6 +233,22 @@ class Risk(ABC):
             If there is no plan for the state.
         """
         return self
+
+    def descent_plan(self, state: Any, learning_rate: float) -> Any:
+        """Return the plan of gradient descent near a state; by default that of the gradient.
+
+        A theory whose order parameters are no linear functions of the parameters overrides it: its
+        step is not linear in the learning rate.
+        """
+        return self.gradient_plan(state)
+
+    def step(self, state: Any, learning_rate: float) -> np.ndarray:
+        """Return the order parameters after one step of gradient descent, shape (n,)."""
+        return np.asarray(state, float) - learning_rate * np.asarray(self.gradient(state), float)
+
+    def check_optimizer(self, rule: "Optimizer") -> None:
+        """Raise ParameterError if an optimizer does not act on the order parameters."""
+        rule.require_symmetric(self.rotated)
 
     def gradient_within(self, theta: np.ndarray, out: np.ndarray) -> bool:
         """Write the gradient to ``out`` (nan on overflow); return whether it is accurate."""

@@ -140,9 +140,10 @@ def execute(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     """Print the derived equations of a theory that passes its check."""
-    from simulations.stated.user_theory import load_theory
+    from simulations.stated.user_theory import UserTheory
+    from symbolic.theory import load_theory
 
-    print(load_theory(args.file).export(args.export), end="")
+    print(UserTheory(load_theory(args.file)).export(args.export), end="")
     return DONE
 
 

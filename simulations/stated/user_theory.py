@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.stated.check import Check, agreement, require_agreement
+from simulations.stated.overlaps import UserOverlapTheory
 from simulations.stated.runs import risk as risk_of_theory
+from symbolic.overlaps import OverlapTheory
 from symbolic.theory import Theory
-from symbolic.theory import load_theory as read
+from symbolic.theory.load import load_statement
 
 if TYPE_CHECKING:
     import sympy
@@ -101,7 +103,7 @@ class UserTheory:
         return self.statement.export(form)
 
 
-def load_theory(path: str | Path) -> UserTheory:
+def load_theory(path: str | Path) -> UserTheory | UserOverlapTheory:
     """Run a theory file and return its ``THEORY``.
 
     Parameters
@@ -114,4 +116,7 @@ def load_theory(path: str | Path) -> UserTheory:
     TheoryError
         If the file or its theory is not valid; the message names the line.
     """
-    return UserTheory(read(path))
+    statement = load_statement(path)
+    if isinstance(statement, OverlapTheory):
+        return UserOverlapTheory(statement)
+    return UserTheory(statement)

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 class SourceLine(NamedTuple):

@@ -1,14 +1,20 @@
 """Load a theory from its file."""
 
+from __future__ import annotations
+
 import hashlib
 import runpy
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from symbolic.theory.errors import SourceLine, TheoryError, short_repr
 from symbolic.theory.formulas import parsed
 from symbolic.theory.numbers import Constant
 from symbolic.theory.theory import Theory
 from symbolic.theory.values import check_defaults
+
+if TYPE_CHECKING:
+    from symbolic.overlaps import OverlapTheory
 
 
 def load_theory(path: str | Path) -> Theory:
@@ -33,11 +39,39 @@ def load_theory(path: str | Path) -> Theory:
         If the file cannot be read or executed, or if its theory, defaults or formulas are not
         allowed; one sentence that begins with the line.
     """
+    from symbolic.overlaps import OverlapTheory
+
+    theory = load_statement(path)
+    if isinstance(theory, OverlapTheory):
+        raise TheoryError(
+            f"{theory.name} is a theory in overlaps, of which this command has no version: use "
+            "patchdyn.load_theory in Python, or `patchdyn run --theory FILE.py`",
+            theory.location,
+        )
+    return theory
+
+
+def load_statement(path: str | Path) -> Theory | OverlapTheory:
+    """Execute a theory file and return its `Theory` or `symbolic.overlaps.OverlapTheory`.
+
+    The public names of `symbolic.theory` and of `symbolic.overlaps` are predefined in it.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+
+    Raises
+    ------
+    TheoryError
+        As `load_theory`.
+    """
+    from symbolic import overlaps
     from symbolic import theory as language
 
     file = Path(path)
     digest = hashlib.sha256(content(file)).hexdigest()
-    known = {name: getattr(language, name) for name in language.__all__}
+    known = {name: getattr(x, name) for x in (overlaps, language) for name in x.__all__}
     try:
         names = runpy.run_path(str(file), init_globals=known, run_name=file.stem)
     except TheoryError:
@@ -51,7 +85,7 @@ def load_theory(path: str | Path) -> Theory:
     except BaseException as error:  # SystemExit too: a file that exits defines no theory
         raise TheoryError(_description(error), _line(error, file)) from error
     theory = names.get("THEORY")
-    if not isinstance(theory, Theory):
+    if not isinstance(theory, (Theory, overlaps.OverlapTheory)):
         raise TheoryError(
             f"THEORY = {short_repr(theory)} is not allowed: it must be a Theory",
             SourceLine(str(file), 1),
@@ -59,7 +93,8 @@ def load_theory(path: str | Path) -> Theory:
     theory.constants = tuple(x for x in names.values() if isinstance(x, Constant))
     theory.digest = digest
     check_defaults(theory)
-    parsed(theory)
+    if isinstance(theory, Theory):
+        parsed(theory)
     return theory
 
 

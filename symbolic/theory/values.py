@@ -13,6 +13,7 @@ from symbolic.theory.errors import require, short_repr
 from symbolic.theory.numbers import exact, is_number, text_of
 
 if TYPE_CHECKING:
+    from symbolic.overlaps.theory import OverlapTheory
     from symbolic.theory.theory import Theory
 
 #: Largest modulus of a number of a theory at given sizes and constants; its square is finite.
@@ -21,6 +22,27 @@ LARGEST_NUMBER = 10**150
 
 def checked(theory: Theory, values: Mapping[str, Any]) -> dict[str, float]:
     """Return validated sizes and constants; see `symbolic.theory.Theory.checked`.
+
+    Raises
+    ------
+    TheoryError
+        If the values are not allowed.
+    """
+    numbers = checked_numbers(theory, values)
+    for order in theory.orders:
+        require(
+            order.scale is None or bool(_substitute(order.scale, numbers) > 0),
+            f"{order.start} is not allowed at these values: the scale must be positive",
+            theory.location,
+        )
+    fractions = {name: exact(x) for name, x in numbers.items()}  # 0.1 + 0.2 + 0.7 is 1
+    for source in theory.data:
+        source.require_law(partial(_substitute, values=fractions))
+    return numbers
+
+
+def checked_numbers(theory: Theory | OverlapTheory, values: Mapping[str, Any]) -> dict[str, float]:
+    """Return validated sizes and constants, without the conditions on data and start.
 
     Raises
     ------
@@ -51,19 +73,10 @@ def checked(theory: Theory, values: Mapping[str, Any]) -> dict[str, float]:
             part.location,
         )
     _require_finite(theory, numbers)
-    for order in theory.orders:
-        require(
-            order.scale is None or bool(_substitute(order.scale, numbers) > 0),
-            f"{order.start} is not allowed at these values: the scale must be positive",
-            theory.location,
-        )
-    fractions = {name: exact(x) for name, x in numbers.items()}  # 0.1 + 0.2 + 0.7 is 1
-    for source in theory.data:
-        source.require_law(partial(_substitute, values=fractions))
     return numbers
 
 
-def _require_finite(theory: Theory, values: Mapping[str, float]) -> None:
+def _require_finite(theory: Theory | OverlapTheory, values: Mapping[str, float]) -> None:
     """Raise `TheoryError` if a start, a variance or another number of a theory is singular."""
     listed = ", ".join(f"{name} = {value:g}" for name, value in values.items()) or "any values"
     for expression in set(theory.scalars()):
@@ -76,7 +89,7 @@ def _require_finite(theory: Theory, values: Mapping[str, float]) -> None:
         )
 
 
-def check_defaults(theory: Theory) -> None:
+def check_defaults(theory: Theory | OverlapTheory) -> None:
     """Validate the ``defaults`` of a theory: sizes, constants and ``horizon``.
 
     Raises
@@ -105,7 +118,7 @@ def check_defaults(theory: Theory) -> None:
     )
     if all(name in given for name in sizes):
         examples = {name: constant.example for name, constant in theory.free_constants.items()}
-        checked(theory, examples | given)
+        theory.checked(examples | given)
 
 
 def _substitute(expression: sp.Expr, values: Mapping[str, float]) -> sp.Expr:

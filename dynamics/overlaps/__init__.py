@@ -1,0 +1,1 @@
+"""Risks that depend on vectors only through their inner products, exact in any dimension."""

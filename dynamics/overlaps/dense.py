@@ -1,0 +1,166 @@
+"""Gradient descent on vectors in a finite dimension, to check the dynamics of overlaps.
+
+The gradient is computed from the vectors alone: each term of the loss is integrated over the span
+of its own vectors, and differentiated in the vectors, without Gram matrix, Stein's identity,
+orbits or closed forms. Nothing is imported from the other modules of this package.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erf, expit
+
+Array = NDArray[np.float64]
+#: Functions with their derivatives.
+_FUNCTIONS: Mapping[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
+    "": (lambda y: y, np.ones_like),
+    "erf": (erf, lambda y: 2.0 / np.sqrt(np.pi) * np.exp(-y * y)),
+    "sigmoid": (expit, lambda y: expit(y) * expit(-y)),
+    "tanh": (np.tanh, lambda y: 1.0 - np.tanh(y) ** 2),
+}
+#: Step and end of the rule in each dimension.
+_STEP, _END = 0.25, 8.5
+
+
+class DenseProduct(NamedTuple):
+    """Coefficient times the inner product of a vector with a datum or another vector."""
+
+    coefficient: float
+    vector: int
+    other: int
+    is_datum: bool
+
+
+class DenseFactor(NamedTuple):
+    """A power of a function of a constant plus inner products."""
+
+    function: str
+    power: int
+    constant: float
+    products: tuple[DenseProduct, ...]
+
+
+class DenseDatum(NamedTuple):
+    """Standard deviation of a datum, and its mean: coefficient times a vector (-1: none)."""
+
+    deviation: float
+    coefficient: float
+    direction: int
+
+
+class DenseModel(NamedTuple):
+    """A loss over vectors in a finite dimension.
+
+    Attributes
+    ----------
+    terms
+        Coefficients and factors of the expanded loss.
+    data
+        The data.
+    trained, sphere
+        Whether each vector is trained, and whether it has norm 1.
+    """
+
+    terms: tuple[tuple[float, tuple[DenseFactor, ...]], ...]
+    data: tuple[DenseDatum, ...]
+    trained: NDArray[np.bool_]
+    sphere: NDArray[np.bool_]
+
+    def loss_and_gradient(self, vectors: Array) -> tuple[float, Array]:
+        """Return the population loss and its gradient in all vectors, (n, d)."""
+        loss, gradient = 0.0, np.zeros_like(vectors)
+        for coefficient, factors in self.terms:
+            groups = [self._mean(group, vectors) for group in _independent(factors)]
+            values = [value for value, _ in groups]
+            loss += coefficient * float(np.prod(values))
+            for k, (_, slope) in enumerate(groups):
+                rest = float(np.prod(values[:k] + values[k + 1 :]))
+                gradient += coefficient * rest * slope
+        return loss, gradient
+
+    def step(self, vectors: Array, rate: float) -> tuple[float, Array]:
+        """Return the loss, and the vectors after a step; normalized on spheres."""
+        loss, gradient = self.loss_and_gradient(vectors)
+        gradient[~self.trained] = 0.0
+        radial = np.sum(gradient * vectors, axis=1, keepdims=True)
+        gradient -= np.where(self.sphere[:, None], radial * vectors, 0.0)
+        moved = vectors - rate * gradient
+        norms = np.linalg.norm(moved, axis=1, keepdims=True)
+        return loss, np.where(self.sphere[:, None], moved / norms, moved)
+
+    def _mean(self, factors: tuple[DenseFactor, ...], vectors: Array) -> tuple[float, Array]:
+        """Return the mean of a product of factors, and its gradient in all vectors."""
+        dimension = vectors.shape[1]
+        forms = np.zeros((len(factors), len(self.data), dimension))
+        means = np.array([factor.constant for factor in factors])
+        for i, factor in enumerate(factors):
+            for x in factor.products:
+                if x.is_datum:
+                    datum = self.data[x.other]
+                    forms[i, x.other] += x.coefficient * datum.deviation * vectors[x.vector]
+                    means[i] += x.coefficient * vectors[x.vector] @ self._centre(datum, vectors)
+                else:
+                    means[i] += x.coefficient * vectors[x.vector] @ vectors[x.other]
+        basis = _basis(forms.reshape(len(factors), -1))
+        nodes, weights = _nodes(len(basis))
+        points = means[:, None] + forms.reshape(len(factors), -1) @ basis.T @ nodes
+        powers = [_FUNCTIONS[x.function][0](y) ** x.power for x, y in zip(factors, points)]
+        value = float(weights @ np.prod(powers, axis=0))
+        gradient = np.zeros_like(vectors)
+        for i, factor in enumerate(factors):
+            function, slope = _FUNCTIONS[factor.function]
+            own = factor.power * function(points[i]) ** (factor.power - 1) * slope(points[i])
+            others = np.prod(powers[:i] + powers[i + 1 :], axis=0) * own * weights
+            mean = float(np.sum(others))
+            direction = ((nodes @ others) @ basis).reshape(len(self.data), dimension)
+            for x in factor.products:
+                if x.is_datum:
+                    datum = self.data[x.other]
+                    moved = datum.deviation * direction[x.other]
+                    centre = mean * self._centre(datum, vectors)
+                    gradient[x.vector] += x.coefficient * (moved + centre)
+                else:
+                    gradient[x.vector] += x.coefficient * mean * vectors[x.other]
+                    gradient[x.other] += x.coefficient * mean * vectors[x.vector]
+        return value, gradient
+
+    @staticmethod
+    def _centre(datum: DenseDatum, vectors: Array) -> Array:
+        """Return the mean of a datum, (d,)."""
+        if datum.direction < 0:
+            return np.zeros(vectors.shape[1])
+        return datum.coefficient * vectors[datum.direction]
+
+
+def _independent(factors: tuple[DenseFactor, ...]) -> list[tuple[DenseFactor, ...]]:
+    """Return the factors in groups that share no datum."""
+    groups: list[tuple[set[int], tuple[DenseFactor, ...]]] = []
+    for factor in factors:
+        data = {x.other for x in factor.products if x.is_datum}
+        sharing = [group for group in groups if group[0] & data]
+        groups = [group for group in groups if not group[0] & data]
+        joined = tuple(x for _, members in sharing for x in members)
+        groups.append((data.union(*(x for x, _ in sharing)), (*joined, factor)))
+    return [members for _, members in groups]
+
+
+def _basis(forms: Array) -> Array:
+    """Return an orthonormal basis of the span of the rows, (rank, columns)."""
+    _, values, rows = np.linalg.svd(forms, full_matrices=False)
+    return rows[values > 1e-13 * max(1.0, float(values.max(initial=0.0)))]
+
+
+@cache
+def _nodes(rank: int) -> tuple[Array, Array]:
+    """Return nodes (rank, n) and weights (n,) of a rule for the standard normal distribution."""
+    line = np.arange(-_END, _END + _STEP / 2, _STEP)
+    weight = _STEP * np.exp(-(line**2) / 2.0) / np.sqrt(2.0 * np.pi)
+    nodes = np.array(list(product(line, repeat=rank))).T.reshape(rank, -1)
+    weights = np.ones(1)
+    for _ in range(rank):
+        weights = np.outer(weights, weight).ravel()
+    return nodes, weights

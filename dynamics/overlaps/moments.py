@@ -1,0 +1,208 @@
+"""Expectations of products of functions of jointly normal variables.
+
+Three rules lead to closed forms: a Gaussian factor tilts the distribution, a power of a variable is
+removed by Stein's identity, and what remains is a mean of at most two error functions. Other
+products are integrated by the trapezoidal rule. No rule inverts the covariance, so that it may be
+degenerate. The same code computes in floats and in balls.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import arb
+
+from dynamics.core.balls.exact import above, exact, from_ball
+from dynamics.overlaps.functions import SLOPE, Monomial, derivative
+from dynamics.overlaps.trapezoid import Grid
+
+ONE: Monomial = (0, 0, 0)
+
+
+class Arithmetic(NamedTuple):
+    """Functions of numbers of one type: floats, or balls that contain the exact value."""
+
+    certified: bool
+
+    def number(self, value: Any) -> Any:
+        """Return an integer or a float as a number."""
+        return exact(value) if self.certified else float(value)
+
+    def sqrt(self, x: Any) -> Any:
+        """Return the square root."""
+        return x.sqrt() if self.certified else math.sqrt(x)
+
+    def exp(self, x: Any) -> Any:
+        """Return the exponential."""
+        return x.exp() if self.certified else math.exp(x)
+
+    def erf(self, x: Any) -> Any:
+        """Return the error function."""
+        return x.erf() if self.certified else math.erf(x)
+
+    def mean_of_signs(self, x: Any) -> Any:
+        """Return 2 arcsin(x) / pi."""
+        if self.certified:
+            return 2 * x.asin() / arb.pi()
+        return 2.0 * math.asin(min(1.0, max(-1.0, x))) / math.pi
+
+    @property
+    def slope(self) -> Any:
+        """2 / sqrt(pi)."""
+        return 2 / arb.pi().sqrt() if self.certified else SLOPE
+
+
+FLOATS, BALLS = Arithmetic(False), Arithmetic(True)
+
+
+class Normal(NamedTuple):
+    """A normal distribution.
+
+    Attributes
+    ----------
+    mean, covariance
+        Lists of numbers; covariance as a list of rows.
+    centred
+        Whether each mean is 0 exactly.
+    """
+
+    mean: list[Any]
+    covariance: list[list[Any]]
+    centred: tuple[bool, ...]
+
+
+class Moments:
+    """Expectations over one normal distribution, each computed once.
+
+    Parameters
+    ----------
+    families
+        Family of each variable (`dynamics.overlaps.functions.FAMILIES`).
+    law
+        Mean and covariance.
+    arithmetic
+        Type of the numbers.
+    """
+
+    def __init__(self, families: Sequence[str], law: Normal, arithmetic: Arithmetic) -> None:
+        self.families, self.law, self.arithmetic = tuple(families), law, arithmetic
+        self._known: dict[tuple[Monomial, ...], Any] = {}
+        self._grids: dict[tuple[int, ...], Grid] = {}
+
+    def of(self, monomials: tuple[Monomial, ...]) -> Any:
+        """Return the mean of a product of monomials, one for each variable."""
+        if monomials not in self._known:
+            self._known[monomials] = self._mean(monomials)
+        return self._known[monomials]
+
+    def _mean(self, monomials: tuple[Monomial, ...]) -> Any:
+        for k, monomial in enumerate(monomials):
+            if monomial[0] and not self.families[k]:
+                return _without_power(k, monomials, self.families, self.law, self)
+        if all(monomial == ONE for monomial in monomials):
+            return self.arithmetic.number(1)
+        if self._is_closed(monomials):
+            return _Closed(self.families, self.law, self.arithmetic).of(monomials)
+        return self._integral(monomials)
+
+    def _is_closed(self, monomials: tuple[Monomial, ...]) -> bool:
+        """Return whether a product of polynomials in error functions has a closed form."""
+        used = [k for k, monomial in enumerate(monomials) if monomial != ONE]
+        if any(self.families[k] != "erf" for k in used):
+            return False
+        functions = sum(monomials[k][1] for k in used)
+        return functions <= 1 or (functions == 2 and all(self.law.centred[k] for k in used))
+
+    def _integral(self, monomials: tuple[Monomial, ...]) -> Any:
+        """Return the mean by the trapezoidal rule."""
+        used = tuple(k for k, monomial in enumerate(monomials) if monomial != ONE)
+        if used not in self._grids:
+            mean = np.array([float(_middle(self.law.mean[k])) for k in used])
+            covariance = np.array(
+                [[float(_middle(self.law.covariance[j][k])) for k in used] for j in used]
+            )
+            self._grids[used] = Grid.of(tuple(self.families[k] for k in used), mean, covariance)
+        grid, chosen = self._grids[used], tuple(monomials[k] for k in used)
+        value = grid.integral(chosen)
+        if not self.arithmetic.certified:
+            return value
+        mean = np.array([_radius(self.law.mean[k]) for k in used])
+        covariance = np.array([[_radius(self.law.covariance[j][k]) for k in used] for j in used])
+        return from_ball(value, grid.error(chosen, (mean, covariance)))
+
+
+class _Closed:
+    """Means of polynomials in error functions and Gaussians, by the three rules."""
+
+    def __init__(self, families: tuple[str, ...], law: Normal, arithmetic: Arithmetic) -> None:
+        self.families, self.law, self.arithmetic = families, law, arithmetic
+
+    def of(self, monomials: tuple[Monomial, ...]) -> Any:
+        """Return the mean of a product of monomials."""
+        for k, (i, a, b) in enumerate(monomials):
+            if b:
+                rest = (*monomials[:k], (i, a, 0), *monomials[k + 1 :])
+                factor, law = self._tilted(k, b)
+                return factor * _Closed(self.families, law, self.arithmetic).of(rest)
+        for k, (i, _, _) in enumerate(monomials):
+            if i:
+                return _without_power(k, monomials, self.families, self.law, self)
+        return self._mean_of_error_functions(monomials)
+
+    def _tilted(self, k: int, power: int) -> tuple[Any, Normal]:
+        """Return the mean of g^power of variable k, and the distribution tilted by it."""
+        mean, covariance, centred = self.law
+        size = range(len(mean))
+        spread = 1 + 2 * power * covariance[k][k]
+        factor = self.arithmetic.slope**power / self.arithmetic.sqrt(spread)
+        if not centred[k]:
+            factor = factor * self.arithmetic.exp(-power * mean[k] * mean[k] / spread)
+        ratio = [2 * power * covariance[j][k] / spread for j in size]
+        tilted = [[covariance[i][j] - ratio[i] * covariance[k][j] for j in size] for i in size]
+        if centred[k]:
+            return factor, Normal(mean, tilted, centred)
+        return factor, Normal(
+            [mean[j] - ratio[j] * mean[k] for j in size], tilted, (False,) * len(mean)
+        )
+
+    def _mean_of_error_functions(self, monomials: tuple[Monomial, ...]) -> Any:
+        used = [k for k, (_, a, _) in enumerate(monomials) for _ in range(a)]
+        mean, covariance, centred = self.law
+        if not used:
+            return self.arithmetic.number(1)
+        scales = [self.arithmetic.sqrt(1 + 2 * covariance[k][k]) for k in used]
+        if len(used) == 1:
+            k = used[0]
+            if centred[k]:
+                return self.arithmetic.number(0)
+            return self.arithmetic.erf(mean[k] / scales[0])
+        j, k = used
+        return self.arithmetic.mean_of_signs(2 * covariance[j][k] / (scales[0] * scales[1]))
+
+
+def _without_power(
+    k: int, monomials: tuple[Monomial, ...], families: Sequence[str], law: Normal, means: Any
+) -> Any:
+    """Return a mean with the power of variable k lowered by Stein's identity.
+
+    The mean of y_k F is mean_k E[F] plus the sum over j of cov_kj E[d_j F].
+    """
+    i, a, b = monomials[k]
+    rest = (*monomials[:k], (i - 1, a, b), *monomials[k + 1 :])
+    total = means.arithmetic.number(0) if law.centred[k] else law.mean[k] * means.of(rest)
+    for j, monomial in enumerate(rest):
+        for changed, coefficient in derivative(families[j], {monomial: 1}).items():
+            product = (*rest[:j], changed, *rest[j + 1 :])
+            total = total + coefficient * law.covariance[k][j] * means.of(product)
+    return total
+
+
+def _middle(x: Any) -> float:
+    """Return a number, or the middle of a ball, as a float."""
+    return float(x.mid()) if isinstance(x, arb) else float(x)
+
+
+def _radius(x: Any) -> float:
+    """Return a bound of the distance of a ball from its middle as a float."""
+    return above(abs(x - exact(_middle(x)))) if isinstance(x, arb) else 0.0

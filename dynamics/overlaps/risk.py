@@ -1,0 +1,187 @@
+"""Population risk of a theory whose order parameters are overlaps."""
+
+import math
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx
+
+from dynamics.core.balls.exact import above, exact
+from dynamics.core.checks import finite, require
+from dynamics.core.errors import ParameterError
+from dynamics.core.optimizers import Optimizer
+from dynamics.core.risk import Risk
+from dynamics.overlaps.algebra import Algebra
+from dynamics.overlaps.formula import Derivatives, Formula
+from dynamics.overlaps.moments import BALLS, FLOATS
+from dynamics.theory.data import Array
+from dynamics.theory.risk import TheoryProblem, TheoryTrajectory, Value
+
+#: Precision of the balls, in bits.
+BITS = 106
+#: Eigenvalues of a Gram matrix above minus this, relative to the largest, are rounding.
+_SEMIDEFINITE = 1e-10
+
+
+class OverlapRisk(Risk):
+    """Mean loss over normal data, as a function of overlaps.
+
+    Parameters
+    ----------
+    problem
+        Sizes, constants and start.
+    formula
+        The loss; its numbers are balls.
+    fixed
+        Balls around the Gram entries that are not order parameters.
+    algebra
+        Structure of equivariant matrices.
+
+    Notes
+    -----
+    :meth:`gradient` is S G + G S^T, minus the velocity of the flow of the vectors. Gradient descent
+    of the vectors is :meth:`step`, exactly, for every dimension that is at least the number of
+    vectors.
+    """
+
+    method = "normal expectations"
+    reason = "closed forms, and the trapezoidal rule where there is none"
+    trajectory = TheoryTrajectory
+    tolerance = 1e-12
+    rotated = "the vectors of this theory"
+
+    def __init__(
+        self, problem: TheoryProblem, formula: Formula, fixed: tuple[arb, ...], algebra: Algebra
+    ) -> None:
+        self.problem, self.algebra = problem, algebra
+        self.order_parameters = tuple(problem.start)
+        self.evaluations = 0
+        self._balls, self._floats = formula, formula.converted(_float)
+        self._fixed, self._fixed_floats = fixed, tuple(map(_float, fixed))
+
+    def checked(self, state: Any) -> Any:
+        """Return a state as finite floats; raise ParameterError if no vectors have its overlaps."""
+        numbers = super().checked(state)
+        smallest = self.algebra.smallest_eigenvalue(self._gram(numbers))
+        if not smallest >= -_SEMIDEFINITE:
+            raise ParameterError(
+                f"state = {[float(x) for x in numbers]} is not allowed: no vectors have these "
+                "overlaps, because their Gram matrix has a negative eigenvalue "
+                f"({smallest:.3g} times the largest)"
+            )
+        return numbers
+
+    def check_optimizer(self, rule: Optimizer) -> None:
+        """Raise ParameterError unless the optimizer is plain gradient descent."""
+        super().check_optimizer(rule)
+        require(
+            rule.is_plain,
+            "optimizer",
+            rule.name,
+            "gd without weight decay: the overlaps of a velocity are no order parameters here",
+        )
+
+    def _gram(self, state: Any) -> list[float]:
+        return [*map(float, state), *self._fixed_floats]
+
+    def _at(self, state: Any) -> Derivatives:
+        try:
+            return self._floats.at(self._gram(state), len(self.order_parameters), FLOATS)
+        except ValueError as error:  # the square root of a negative number
+            raise OverflowError(f"the overlaps {list(map(float, state))} overflow") from error
+
+    def loss(self, state: Any) -> float:
+        """Return the risk without its bound, faster than `evaluate`."""
+        return float(self._at(state).loss)
+
+    def coefficients(self, state: Any) -> list[float]:
+        """Return S, projected for vectors on a sphere: one number for each ordered pair orbit."""
+        algebra, gram = self.algebra, self.algebra.matrix(self._gram(state))
+        try:
+            slopes = self._at(state).gradient
+        except ValueError as error:
+            raise OverflowError(f"the overlaps {list(map(float, state))} overflow") from error
+        return algebra.projected(algebra.coefficients(slopes), gram)
+
+    def gradient(self, state: Any) -> Any:
+        """Return S G + G S^T at the order parameters, (n,): minus the velocity of the flow."""
+        self.evaluations += 1
+        gram = self.algebra.matrix(self._gram(state))
+        return np.array(self.algebra.velocity(self.coefficients(state), gram))
+
+    def step(self, state: Any, learning_rate: float) -> Array:
+        """Return the overlaps after one step of gradient descent on the vectors, (n,).
+
+        The step is exact: A G A^T with A = 1 - learning_rate S, a quadratic polynomial in the
+        learning rate. Vectors on a sphere are normalized after the step.
+
+        Parameters
+        ----------
+        state
+            Overlaps (n,).
+        learning_rate
+            Step size of the vectors.
+        """
+        rate = finite("learning_rate", learning_rate)
+        gram = self.algebra.matrix(self._gram(state))
+        return np.array(self.algebra.step(self.coefficients(state), gram, rate))
+
+    def descent_plan(self, state: Any, learning_rate: float) -> Any:
+        """Return the exact step for the loop of gradient descent."""
+        return _ExactStep(self, learning_rate)
+
+    def jacobian(self, state: Any) -> Array:
+        """Return the (n, n) matrix d gradient_i / d state_k."""
+        algebra, n = self.algebra, len(self.order_parameters)
+        gram, derivatives = algebra.matrix(self._gram(state)), self._at(state)
+        free = algebra.coefficients(derivatives.gradient)
+        projected = algebra.projected(free, gram)
+        hessian, columns = derivatives.hessian, []
+        for k in range(n):
+            change = [0.0] * (n + len(self._fixed))
+            change[k] = 1.0
+            moved = algebra.matrix(change)
+            slopes = algebra.coefficients(hessian[k])
+            if any(algebra.sphere):  # derivative of the radial part, a product
+                radial = algebra.multiply(slopes, gram), algebra.multiply(free, moved)
+                pairs = zip(slopes, *radial, algebra.sphere)
+                slopes = [x - r - s if sphere else x for x, r, s, sphere in pairs]
+            first = algebra.velocity(slopes, gram)
+            second = algebra.velocity(projected, moved)
+            columns.append([x + y for x, y in zip(first, second)])
+        return np.array(columns).T
+
+    def evaluate(self, state: Any) -> Value:
+        """Return risk and gradient with certified bounds of quadrature and rounding.
+
+        The state is taken as exact. The bounds contain the distance to the floats of `loss` and
+        `gradient`.
+        """
+        loss, gradient = self.loss(state), self.gradient(state)
+        if not (math.isfinite(loss) and np.isfinite(gradient).all()):
+            raise OverflowError(f"the risk is {loss}")
+        with ctx.workprec(BITS):
+            gram = [*(exact(float(x)) for x in state), *self._fixed]
+            certified = self._balls.at(gram, len(self.order_parameters), BALLS)
+            bound = above(abs(certified.loss - exact(loss)))
+            matrix = self.algebra.matrix(gram)
+            free = self.algebra.coefficients(certified.gradient)
+            balls = self.algebra.velocity(self.algebra.projected(free, matrix), matrix)
+            bounds = [above(abs(x - exact(float(y)))) for x, y in zip(balls, gradient)]
+        return Value(loss, bound, gradient, np.array(bounds))
+
+
+class _ExactStep:
+    """Plan of gradient descent: the gradient that leads to the exact step at one rate."""
+
+    def __init__(self, risk: OverlapRisk, learning_rate: float) -> None:
+        self.risk, self.learning_rate = risk, learning_rate
+
+    def gradient_within(self, theta: Array, out: Array) -> bool:
+        """Write (theta - step) / rate to ``out``; it is always within the tolerance."""
+        out[:] = (theta - self.risk.step(theta, self.learning_rate)) / self.learning_rate
+        return True
+
+
+def _float(x: arb) -> float:
+    return float(x.mid())

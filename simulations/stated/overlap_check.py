@@ -1,0 +1,178 @@
+"""Comparison of a theory in overlaps with gradient descent on vectors at small sizes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from dynamics.overlaps.dense import DenseDatum, DenseFactor, DenseModel, DenseProduct
+from simulations.stated.overlaps import Numbers, risk
+from symbolic.overlaps import OverlapTheory, Vectors
+from symbolic.overlaps.concrete import concrete, members
+from symbolic.overlaps.language import Element
+from symbolic.overlaps.theory import Pair
+from symbolic.theory import TheoryError
+
+#: Elements of each set in the comparison.
+_ELEMENTS = 3
+#: Largest difference that is allowed, relative to 1 + |value|.
+TOLERANCE = 1e-10
+#: Steps of the comparison and their learning rate.
+_STEPS, _RATE = 2, 0.3
+
+
+class OverlapCheck(NamedTuple):
+    """Differences between a theory in overlaps and vectors in a finite dimension.
+
+    Attributes
+    ----------
+    values
+        Sizes and constants of the comparison.
+    loss, overlaps
+        Largest difference of the loss and of the overlaps over all steps, relative to 1 + |value|.
+    """
+
+    values: dict[str, float]
+    loss: float
+    overlaps: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both differences are within the tolerance."""
+        return self.loss <= TOLERANCE and self.overlaps <= TOLERANCE
+
+
+@cache
+def check(theory: OverlapTheory) -> OverlapCheck:
+    """Compare some steps of descent from random vectors, and the losses."""
+    values = small_values(theory)
+    reduced, dense = risk(theory, values), dense_model(theory, values)
+    vectors = random_vectors(theory, values, np.random.default_rng(0))
+    representatives = _representatives(theory, values)
+    loss = overlaps = 0.0
+    for _ in range(_STEPS):
+        state = state_of(vectors, representatives)
+        moved, value = reduced.step(state, _RATE), reduced.loss(state)
+        dense_loss, vectors = dense.step(vectors, _RATE)
+        loss = max(loss, abs(value - dense_loss) / (1.0 + abs(value)))
+        change = np.abs(moved - state_of(vectors, representatives)) / (1.0 + np.abs(moved))
+        overlaps = max(overlaps, float(np.max(change)))
+    return OverlapCheck(values, loss, overlaps)
+
+
+def require_agreement(theory: OverlapTheory) -> None:
+    """Raise `TheoryError` if overlaps and vectors disagree."""
+    result = check(theory)
+    if not result.agrees:
+        raise TheoryError(
+            f"{theory.name} fails its check: descent on overlaps and on vectors differ by "
+            f"{max(result.loss, result.overlaps):.1e}",
+            theory.location,
+        )
+
+
+def small_values(theory: OverlapTheory) -> dict[str, float]:
+    """Return small sizes, and the default or example constants."""
+    in_dimension = {
+        x.name for family in theory.vectors for x in sp.sympify(family.space.dimension).free_symbols
+    }
+    values: dict[str, float] = {}
+    for size in theory.sizes:
+        if size.name not in in_dimension:
+            values[size.name] = min(max(size.least, _ELEMENTS), size.most)
+    number = sum(int(sp.sympify(x.number).subs(values)) for x in theory.vectors)
+    for size in theory.sizes:
+        if size.name in in_dimension:
+            values[size.name] = min(max(size.least, number + 1), size.most)
+    for name, constant in theory.free_constants.items():
+        values[name] = theory.defaults.get(name, constant.example)
+    return theory.checked(values)
+
+
+def _elements(theory: OverlapTheory, values: dict[str, float]) -> dict[Any, int]:
+    """Return the number of elements of each set."""
+    return {over: Numbers(values).integer(over.size) for over in theory.sets}
+
+
+def dense_model(theory: OverlapTheory, values: dict[str, float]) -> DenseModel:
+    """Return the loss over vectors at checked sizes and constants."""
+    numbers, sizes = Numbers(values), _elements(theory, values)
+    vectors, data = members(theory.vectors, sizes), members(theory.data, sizes)
+    terms = []
+    for coefficient, factors in concrete(theory, sizes):
+        dense = tuple(
+            DenseFactor(
+                x.function,
+                x.power,
+                numbers.float(x.constant),
+                tuple(DenseProduct(numbers.float(y.coefficient), *y[1:]) for y in x.products),
+            )
+            for x in factors
+        )
+        terms.append((numbers.float(coefficient), dense))
+    laws = []
+    for element in data:
+        mean = element.family.mean
+        direction = vectors.index(Element(mean[1], None)) if mean else -1
+        deviation = np.sqrt(numbers.float(element.family.variance))
+        laws.append(DenseDatum(deviation, numbers.float(mean[0]) if mean else 0.0, direction))
+    trained = np.array([isinstance(x.family, Vectors) for x in vectors])
+    sphere = np.array([getattr(x.family, "sphere", False) for x in vectors])
+    return DenseModel(tuple(terms), tuple(laws), trained, sphere)
+
+
+def random_vectors(
+    theory: OverlapTheory, values: dict[str, float], rng: np.random.Generator
+) -> np.ndarray:
+    """Return vectors (n, d) whose Gram matrix is constant on the orbits of the theory.
+
+    A Gram matrix of random vectors is averaged over all permutations, and factorized; directions
+    have their fixed products.
+    """
+    numbers, sizes = Numbers(values), _elements(theory, values)
+    vectors = members(theory.vectors, sizes)
+    dimension = int(max(numbers.float(x.space.dimension) for x in theory.vectors))
+    gram = np.zeros((len(vectors), len(vectors)))
+    levels = {pair: 0.15 * rng.uniform(-1.0, 1.0) for pair in theory.entries}
+    for i, x in enumerate(vectors):
+        for j, y in enumerate(vectors):
+            pair = _pair_of(x, y)
+            if pair is None:
+                continue
+            value = theory.fixed(pair)
+            level = 0.7 if pair.is_diagonal else levels[pair]
+            gram[i, j] = level if value is None else numbers.float(value)
+    lowest, rows = np.linalg.eigh(gram)
+    if lowest[0] < 0.0:
+        raise TheoryError(f"{theory.name}: no random start has the fixed products", theory.location)
+    factor = rows * np.sqrt(lowest)
+    return np.hstack([factor, np.zeros((len(vectors), max(0, dimension - len(vectors))))])
+
+
+def _pair_of(x: Element, y: Element) -> Pair | None:
+    """Return the orbit of unordered pairs of two vectors; ``None`` in different spaces."""
+    if x.family.space is not y.family.space:
+        return None
+    shared = x.family.over is not None and x.family.over is y.family.over
+    relation = ("same" if x.label == y.label else "other") if shared else ""
+    return Pair(x.family, y.family, relation).unordered
+
+
+def _representatives(theory: OverlapTheory, values: dict[str, float]) -> list[tuple[int, int]]:
+    """Return a pair of vectors for each order parameter that exists at these sizes."""
+    vectors = members(theory.vectors, _elements(theory, values))
+    positions: dict[Pair, tuple[int, int]] = {}
+    for i, x in enumerate(vectors):
+        for j, y in enumerate(vectors):
+            pair = _pair_of(x, y)
+            if pair is not None:
+                positions.setdefault(pair, (i, j))
+    return [positions[pair] for pair in theory.orders if pair in positions]
+
+
+def state_of(vectors: np.ndarray, representatives: list[tuple[int, int]]) -> np.ndarray:
+    """Return the overlaps of vectors, (n,)."""
+    return np.array([vectors[i] @ vectors[j] for i, j in representatives])

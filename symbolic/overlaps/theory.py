@@ -1,0 +1,531 @@
+"""The class `OverlapTheory`: its order parameters, and its loss as a list of expectations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import permutations, product
+from typing import Any, NamedTuple
+
+import sympy as sp
+
+from symbolic.overlaps.language import (
+    Directions,
+    Element,
+    Expression,
+    Factor,
+    Family,
+    Inner,
+    Linear,
+    Normal,
+    Term,
+    Vectors,
+    inner,
+    merged,
+    replaced,
+)
+from symbolic.theory.errors import calling_line, require, short_repr
+from symbolic.theory.numbers import Constant, Size, check_name, check_text, exact
+from symbolic.theory.sets import Exchangeable
+from symbolic.theory.values import checked_numbers
+
+#: Largest number of summed indices over one set in a term of the expanded loss.
+MOST_INDICES = 6
+#: Largest number of functions with different arguments in one expectation.
+MOST_ARGUMENTS = 2
+
+
+class Pair(NamedTuple):
+    """Orbit of ordered pairs of vectors: two families, and how their indices coincide.
+
+    ``relation`` is ``"same"`` or ``"other"`` for two vectors over the same set, otherwise ``""``.
+    """
+
+    first: Family
+    second: Family
+    relation: str
+
+    @property
+    def unordered(self) -> Pair:
+        """The orbit of unordered pairs, an entry of the Gram matrix."""
+        first, second = sorted((self.first, self.second), key=lambda x: x.name)
+        return Pair(first, second, self.relation)
+
+    @property
+    def transposed(self) -> Pair:
+        """The orbit of the pairs in the other order."""
+        return Pair(self.second, self.first, self.relation)
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether the pairs consist of twice the same vector."""
+        return self.first is self.second and self.relation in ("", "same")
+
+    @property
+    def number(self) -> sp.Expr:
+        """Number of unordered pairs."""
+        n = self.first.number
+        if self.relation == "other":
+            return n * (n - 1) / (2 if self.first is self.second else 1)
+        if self.relation == "same" or self.is_diagonal:
+            return n
+        return n * self.second.number
+
+    @property
+    def name(self) -> str:
+        """Derived name, trained vectors first, such as ``J.B[same]``."""
+        trained_first = sorted((self.first, self.second), key=lambda x: isinstance(x, Directions))
+        names = ".".join(x.name for x in trained_first)
+        return f"{names}[{self.relation}]" if self.relation else names
+
+
+class Component(NamedTuple):
+    """An expectation of a product of powers of functions of jointly normal variables.
+
+    Attributes
+    ----------
+    functions
+        Function and power of each variable; the function "" is the identity.
+    mean
+        For each variable, its constant and its coefficients of Gram entries.
+    covariance
+        For each pair of variables, the coefficients of Gram entries.
+    """
+
+    functions: tuple[tuple[str, int], ...]
+    mean: tuple[tuple[sp.Expr, tuple[tuple[Pair, sp.Expr], ...]], ...]
+    covariance: tuple[tuple[tuple[tuple[Pair, sp.Expr], ...], ...], ...]
+
+
+class Reduced(NamedTuple):
+    """The loss for all sizes: a sum of coefficients times products of expectations."""
+
+    components: tuple[Component, ...]
+    terms: tuple[tuple[sp.Expr, tuple[int, ...]], ...]
+
+
+class OverlapTheory:
+    """A loss that depends on vectors only through their inner products.
+
+    Parameters
+    ----------
+    name, paper
+        Name and source of the theory.
+    sizes
+        Every `Size` that it uses.
+    parameters
+        The trained `Vectors`.
+    directions
+        The fixed `Directions`.
+    data
+        The `Normal` data.
+    loss
+        Function with vectors and data as arguments that returns the loss of one datum.
+    names
+        Mapping from derived names of order parameters, such as ``"J.B[same]"``, to names.
+    start
+        Mapping from names of order parameters to initial values, numbers or expressions; by default
+        1 for squared norms and 0 for others.
+    defaults
+        Default sizes and constants.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed; one sentence that begins with the line.
+
+    Examples
+    --------
+    >>> from symbolic.overlaps import Directions, Euclidean, Normal, OverlapTheory, Size, Vectors
+    >>> d = Size("d")
+    >>> space = Euclidean("coordinate", d)
+    >>> x, w, u = Normal("x", space), Vectors("w", space), Directions("u", space)
+    >>> theory = OverlapTheory(
+    ...     "regression", "example", sizes=(d,), parameters=(w,), directions=(u,), data=(x,),
+    ...     loss=lambda w, u, x: 0.5 * (w @ x - u @ x) ** 2,
+    ... )
+    >>> theory.order_parameters
+    {'w.w': 1, 'u.w': 1}
+    """
+
+    def __init__(
+        self,
+        name: str,
+        paper: str,
+        *,
+        sizes: Sequence[Size],
+        parameters: Sequence[Vectors],
+        loss: Callable[..., Expression],
+        directions: Sequence[Directions] = (),
+        data: Sequence[Normal] = (),
+        names: Mapping[str, str] | None = None,
+        start: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, float] | None = None,
+    ) -> None:
+        self.name, self.paper, self.location = name, paper, calling_line()
+        check_text("name", name)
+        check_text("paper", paper)
+        self.sizes, self.parameters = tuple(sizes), tuple(parameters)
+        self.directions, self.data = tuple(directions), tuple(data)
+        self.defaults = dict(defaults or {})
+        self.constants: tuple[Constant, ...] = ()
+        self.digest: str | None = None
+        arguments: tuple[tuple[str, type, tuple[Any, ...]], ...] = (
+            ("sizes", Size, self.sizes),
+            ("parameters", Vectors, self.parameters),
+            ("directions", Directions, self.directions),
+            ("data", Normal, self.data),
+        )
+        for argument, cls, values in arguments:
+            for value in values:
+                require(
+                    isinstance(value, cls),
+                    f"{argument}: {value!r} is not allowed: each must be of class {cls.__name__}",
+                )
+        families = [size.name for size in self.sizes]
+        families += [family.name for family in (*self.vectors, *self.data)]
+        repeated = sorted({x for x in families if families.count(x) > 1})
+        require(not repeated, f"{', '.join(repeated)}: each name must be used once")
+        require(bool(self.parameters), "parameters = () is not allowed: at least one is trained")
+        self.loss = self._traced(loss)
+        self.names = self._named(dict(names or {}))
+        self.start = self._starts(dict(start or {}))
+
+    @property
+    def vectors(self) -> tuple[Family, ...]:
+        """Trained vectors, followed by directions."""
+        return *self.parameters, *self.directions
+
+    def _traced(self, loss: Callable[..., Expression]) -> Expression:
+        """Return the expression that the function ``loss`` builds."""
+        known = {x.name: x for x in (*self.vectors, *self.data)}
+        arguments = list(inspect.signature(loss).parameters)
+        for name in arguments:
+            require(
+                name in known,
+                f"loss({', '.join(arguments)}) is not allowed: {name} is neither a vector nor "
+                f"data ({', '.join(known)})",
+            )
+        value = loss(**{name: known[name] for name in arguments})
+        require(
+            isinstance(value, Expression),
+            f"the loss is {short_repr(value)}: it must be an expression in inner products",
+        )
+        free = ", ".join(value.free)
+        require(not free, f"the loss has the free index {free}: sum over it", value.location)
+        return value
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """All orbits of ordered pairs of vectors in the same space."""
+        orbits = []
+        for first, second in product(self.vectors, repeat=2):
+            if first.space is second.space:
+                shared = first.over is not None and first.over is second.over
+                relations = ("same", "other") if shared else ("",)
+                if first is second and first.over is not None:
+                    relations = ("same", "other")
+                orbits += [Pair(first, second, relation) for relation in relations]
+        return tuple(orbits)
+
+    def fixed(self, pair: Pair) -> sp.Expr | None:
+        """Return the value of a Gram entry that is not an order parameter, otherwise ``None``."""
+        first, second = pair.first, pair.second
+        if isinstance(first, Vectors) or isinstance(second, Vectors):
+            on_sphere = pair.is_diagonal and isinstance(first, Vectors) and first.sphere
+            return sp.Integer(1) if on_sphere else None
+        assert isinstance(first, Directions)
+        assert isinstance(second, Directions)
+        if first is second:
+            return first.gram if pair.is_diagonal else sp.Integer(0)
+        return first.overlaps.get(second, second.overlaps.get(first, sp.Integer(0)))
+
+    @cached_property
+    def entries(self) -> tuple[Pair, ...]:
+        """All Gram entries, order parameters first."""
+        entries = dict.fromkeys(pair.unordered for pair in self.pairs)
+        trained = [pair for pair in entries if self.fixed(pair) is None]
+        return *trained, *(pair for pair in entries if self.fixed(pair) is not None)
+
+    @cached_property
+    def orders(self) -> tuple[Pair, ...]:
+        """The Gram entries that are order parameters."""
+        return tuple(pair for pair in self.entries if self.fixed(pair) is None)
+
+    def _named(self, names: dict[str, str]) -> dict[Pair, str]:
+        """Return the names of the order parameters."""
+        derived = {}
+        for pair in self.orders:
+            suffix = f"[{pair.relation}]" if pair.relation else ""
+            for first, second in permutations((pair.first.name, pair.second.name)):
+                derived[f"{first}.{second}{suffix}"] = pair
+        chosen = {pair: pair.name for pair in self.orders}
+        for key, name in names.items():
+            require(
+                key in derived,
+                f"names: {key!r} is no order parameter; there are {', '.join(chosen.values())}",
+                self.location,
+            )
+            check_name(name)
+            chosen[derived[key]] = name
+        taken = [*chosen.values(), *(x.name for x in self.sizes)]
+        repeated = sorted({x for x in taken if taken.count(x) > 1})
+        require(not repeated, f"{', '.join(repeated)} names two things", self.location)
+        return chosen
+
+    def _starts(self, start: dict[str, Any]) -> dict[str, sp.Expr]:
+        """Return the initial value of each order parameter."""
+        values = {name: sp.Integer(int(x.is_diagonal)) for x, name in self.names.items()}
+        for name, value in start.items():
+            require(
+                name in values,
+                f"start: {name!r} is no order parameter; there are {', '.join(values)}",
+                self.location,
+            )
+            values[name] = exact(value)
+        return values
+
+    @property
+    def order_parameters(self) -> dict[str, sp.Expr]:
+        """Mapping from order parameters to their numbers of unordered pairs."""
+        return {self.names[pair]: pair.number for pair in self.orders}
+
+    @cached_property
+    def free_constants(self) -> dict[str, Constant]:
+        """Mapping from names to the constants that occur; undeclared ones can be any number."""
+        declared = {constant.name: constant for constant in self.constants}
+        sizes = {size.name for size in self.sizes}
+        symbols = set().union(*(x.free_symbols for x in self.scalars()))
+        names = sorted(x.name for x in symbols if x.name not in sizes)
+        return {name: declared.get(name) or Constant(name) for name in names}
+
+    @property
+    def sets(self) -> tuple[Exchangeable, ...]:
+        """The index sets of vectors and data."""
+        over = (x.over for x in (*self.vectors, *self.data))
+        return tuple(dict.fromkeys(x for x in over if x is not None))
+
+    def checked(self, values: Mapping[str, Any]) -> dict[str, float]:
+        """Return validated sizes and constants.
+
+        Raises
+        ------
+        TheoryError
+            If a value is missing or not allowed.
+        """
+        numbers = checked_numbers(self, values)
+        variances = [(f"variance of {x.name}", x.variance) for x in self.data]
+        norms = [(f"gram of {x.name}", x.gram) for x in self.directions]
+        for name, expression in variances + norms:
+            number = expression.subs({x: numbers[x.name] for x in expression.free_symbols})
+            require(
+                number >= 0,
+                f"{name} = {expression} = {number} is not allowed: it must be at least 0",
+                self.location,
+            )
+        return numbers
+
+    def scalars(self) -> Iterator[sp.Expr]:
+        """Yield the expressions in sizes and constants."""
+        for coefficient, _ in self.reduced.terms:
+            yield coefficient
+        for component in self.reduced.components:
+            for constant, entries in component.mean:
+                yield constant
+                yield from (x for _, x in entries)
+            for row in component.covariance:
+                yield from (x for entries in row for _, x in entries)
+        yield from (pair.number for pair in self.orders)
+        yield from (value for pair in self.entries if (value := self.fixed(pair)) is not None)
+        yield from self.start.values()
+
+    @cached_property
+    def reduced(self) -> Reduced:
+        """The loss as a sum of products of expectations, for all sizes.
+
+        Raises
+        ------
+        TheoryError
+            If an expectation has more functions with different arguments than can be integrated.
+        """
+        merged_terms: dict[tuple[Factor, ...], sp.Expr] = {}
+        for term in self.loss.terms:
+            for coefficient, factors in _patterns(term):
+                key = _canonical(factors)
+                merged_terms[key] = merged_terms.get(key, sp.Integer(0)) + coefficient
+        components: dict[Component, int] = {}
+        terms = []
+        for factors, coefficient in merged_terms.items():
+            coefficient = sp.factor(coefficient)
+            if coefficient != 0:
+                numbers = [
+                    components.setdefault(self._component(x), len(components))
+                    for x in _independent(factors)
+                ]
+                terms.append((coefficient, tuple(sorted(numbers))))
+        return Reduced(tuple(components), tuple(terms))
+
+    def _component(self, factors: tuple[Factor, ...]) -> Component:
+        """Return the expectation of a product of factors."""
+        arguments = {x.linear for x in factors if x.function}
+        require(
+            len(arguments) <= MOST_ARGUMENTS,
+            f"an expectation of functions of {len(arguments)} different fields is not allowed: "
+            f"at most {MOST_ARGUMENTS} can be integrated with a bound; sample the data instead, "
+            "or write a loss in which fewer functions are multiplied",
+            self.loss.location,
+        )
+        return Component(
+            tuple((x.function, x.power) for x in factors),
+            tuple(_mean(x.linear) for x in factors),
+            tuple(tuple(_covariance(x.linear, y.linear) for y in factors) for x in factors),
+        )
+
+    def multiplication(self) -> list[tuple[int, int, int, sp.Expr]]:
+        """Return (result, left, right, number): the product of two equivariant matrices.
+
+        Rows and columns are vectors; entries are constant on orbits of ordered pairs, numbered as
+        in `pairs`. Entry ``result`` of the product is the sum of number x left x right.
+        """
+        index = {pair: i for i, pair in enumerate(self.pairs)}
+        rows = []
+        for pair in self.pairs:
+            a = Element(pair.first, 0 if pair.first.over is not None else None)
+            other = 1 if pair.relation == "other" or pair.first.over is not pair.second.over else 0
+            b = Element(pair.second, other if pair.second.over is not None else None)
+            for family in self.vectors:
+                if family.space is not pair.first.space:
+                    continue
+                inside = {x.label for x in (a, b) if x.family.over is family.over}
+                used = sorted(label for label in inside if isinstance(label, int))
+                positions: list[tuple[int | None, sp.Expr]] = [(None, sp.Integer(1))]
+                if family.over is not None:
+                    positions = [(k, sp.Integer(1)) for k in used]
+                    positions.append((2, family.number - len(used)))
+                for position, number in positions:
+                    c = Element(family, position)
+                    rows.append((index[pair], index[_pair(a, c)], index[_pair(c, b)], number))
+        return rows
+
+
+def _pair(first: Element, second: Element) -> Pair:
+    """Return the orbit of a pair of vectors with numbered indices."""
+    over = first.family.over
+    shared = over is not None and over is second.family.over
+    relation = ("same" if first.label == second.label else "other") if shared else ""
+    return Pair(first.family, second.family, relation)
+
+
+def _sums(entries: Iterator[tuple[Pair, sp.Expr]]) -> tuple[tuple[Pair, sp.Expr], ...]:
+    """Return coefficients by Gram entry, sorted, without zeros."""
+    sums: dict[Pair, sp.Expr] = {}
+    for pair, coefficient in entries:
+        sums[pair] = sums.get(pair, sp.Integer(0)) + coefficient
+    nonzero = ((pair, sp.expand(x)) for pair, x in sums.items())
+    return tuple(sorted(((p, x) for p, x in nonzero if x != 0), key=lambda p: p[0].name))
+
+
+def _mean(linear: Linear) -> tuple[sp.Expr, tuple[tuple[Pair, sp.Expr], ...]]:
+    """Return constant and coefficients of Gram entries of the mean of a linear combination."""
+
+    def entries() -> Iterator[tuple[Pair, sp.Expr]]:
+        for x, coefficient in linear.products:
+            datum = x.second.family
+            if not isinstance(datum, Normal):
+                yield _pair(*x).unordered, coefficient
+            elif datum.mean is not None:
+                direction = Element(datum.mean[1], None)
+                yield _pair(x.first, direction).unordered, coefficient * datum.mean[0]
+
+    return linear.constant, _sums(entries())
+
+
+def _covariance(left: Linear, right: Linear) -> tuple[tuple[Pair, sp.Expr], ...]:
+    """Return coefficients of Gram entries of the covariance of two linear combinations."""
+
+    def entries() -> Iterator[tuple[Pair, sp.Expr]]:
+        for (x, a), (y, b) in product(left.products, right.products):
+            if isinstance(x.second.family, Normal) and x.second == y.second:
+                yield _pair(x.first, y.first).unordered, a * b * x.second.family.variance
+
+    return _sums(entries())
+
+
+def _partitions(items: tuple[str, ...]) -> Iterator[dict[str, int]]:
+    """Yield each set partition of indices as a mapping to block numbers."""
+    if not items:
+        yield {}
+        return
+    for partial in _partitions(items[:-1]):
+        for block in range(len(set(partial.values())) + 1):
+            yield {**partial, items[-1]: block}
+
+
+def _patterns(term: Term) -> Iterator[tuple[sp.Expr, tuple[Factor, ...]]]:
+    """Yield the number of index values with each pattern of equal indices, and the factors."""
+    by_set: dict[Any, tuple[str, ...]] = {}
+    for name, over in term.bound:
+        by_set[over] = (*by_set.get(over, ()), name)
+    for over, names in by_set.items():
+        require(
+            len(names) <= MOST_INDICES,
+            f"a term with {len(names)} sums over {over} is not allowed: at most {MOST_INDICES}",
+        )
+    for choice in product(*(list(_partitions(names)) for names in by_set.values())):
+        number, numbers = term.coefficient, {}
+        for over, blocks in zip(by_set, choice):
+            number *= sp.ff(over.size, len(set(blocks.values())))
+            numbers.update(blocks)
+        yield number, replaced(term.factors, numbers)
+
+
+def _elements(factors: tuple[Factor, ...]) -> Iterator[Element]:
+    for factor in factors:
+        for x, _ in factor.linear.products:
+            yield from x
+
+
+def _canonical(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    """Return the smallest of the products that differ by permutations of elements."""
+    used: dict[Any, set[int]] = {}
+    for x in _elements(factors):
+        if x.label is not None:
+            used.setdefault(x.family.over, set()).add(x.label)  # type: ignore[arg-type]
+    choices = [
+        [(over, dict(zip(sorted(old), new))) for new in permutations(range(len(old)))]
+        for over, old in used.items()
+    ]
+    candidates = []
+    for choice in product(*choices):
+        maps = dict(choice)
+        candidates.append(merged(tuple(_relabelled(x, maps) for x in factors)))
+    return min(candidates, key=lambda x: tuple(factor.key for factor in x))
+
+
+def _relabelled(factor: Factor, maps: Mapping[Any, Mapping[int, int]]) -> Factor:
+    """Return a factor with the elements of each set renumbered."""
+
+    def renumbered(x: Element) -> Element:
+        return x if x.label is None else Element(x.family, maps[x.family.over][x.label])  # type: ignore[index]
+
+    products: dict[Inner, sp.Expr] = {}
+    for x, coefficient in factor.linear.products:
+        renamed = inner(renumbered(x.first), renumbered(x.second))
+        products[renamed] = products.get(renamed, sp.Integer(0)) + coefficient
+    return factor._replace(linear=Linear.of(products, factor.linear.constant))
+
+
+def _independent(factors: tuple[Factor, ...]) -> list[tuple[Factor, ...]]:
+    """Return the factors in groups that share no datum, which are independent."""
+    groups: list[tuple[frozenset[Element], tuple[Factor, ...]]] = []
+    for factor in factors:
+        data, together = factor.linear.data, tuple([factor])
+        rest = []
+        for other, members in groups:
+            if data & other:
+                data, together = data | other, (*members, *together)
+            else:
+                rest.append((other, members))
+        groups = [*rest, (data, together)]
+    return [tuple(sorted(x, key=lambda factor: factor.key)) for _, x in groups]

@@ -1,0 +1,116 @@
+"""Normal expectations: closed forms and the trapezoidal rule compute the same numbers."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb
+
+from dynamics.core.balls.exact import exact
+from dynamics.overlaps.functions import derivative, largest, values
+from dynamics.overlaps.moments import BALLS, FLOATS, Moments, Normal, _Closed
+from dynamics.overlaps.trapezoid import Grid, cholesky
+
+COVARIANCES = {
+    "regular": [[0.6, 0.2], [0.2, 0.5]],
+    "degenerate": [[0.5, 0.5], [0.5, 0.5]],
+    "no variance": [[0.0, 0.0], [0.0, 0.7]],
+    "large": [[40.0, 11.0], [11.0, 30.0]],
+}
+PRODUCTS = [
+    ((0, 1, 0), (0, 1, 0)),
+    ((0, 0, 1), (0, 0, 1)),
+    ((1, 0, 1), (0, 1, 0)),
+    ((2, 0, 2), (1, 1, 1)),
+]
+
+
+def law(covariance, number):
+    rows = [[number(x) for x in row] for row in covariance]
+    return Normal([number(0.0)] * 2, rows, (True, True))
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+@pytest.mark.parametrize("monomials", PRODUCTS)
+def test_the_rule_agrees_with_the_closed_form_within_its_bound(name, monomials):
+    """The bound of the rule contains the closed form, computed in balls, and is small."""
+    grid = Grid.of(("erf", "erf"), np.zeros(2), np.array(COVARIANCES[name]))
+    closed = _Closed(("erf", "erf"), law(COVARIANCES[name], exact), BALLS).of(monomials)
+    error, bound = abs(exact(grid.integral(monomials)) - closed), grid.error(monomials)
+    assert error <= arb(bound)
+    assert bound < 1e-10 * max(1.0, 10.0 ** sum(i for i, _, _ in monomials))
+
+
+@pytest.mark.parametrize("coarser", [2.0, 3.0, 4.0])
+@pytest.mark.parametrize("monomials", PRODUCTS)
+def test_the_bound_of_a_coarse_rule_contains_its_error(coarser, monomials):
+    """With too large a step the error is far above rounding and the bound follows it."""
+    fine = Grid.of(("erf", "erf"), np.zeros(2), np.array(COVARIANCES["regular"]))
+    steps = tuple(coarser * h for h in fine.steps)
+    nodes = tuple(h * np.arange(-40, 41) for h in steps)
+    weights = tuple(h * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) for h, x in zip(steps, nodes))
+    strips = tuple(a / coarser for a in fine.strips)
+    coarse = fine._replace(steps=steps, nodes=nodes, weights=weights, strips=strips)
+    error = abs(coarse.integral(monomials) - fine.integral(monomials))
+    assert error <= coarse.error(monomials) + fine.error(monomials)
+    if coarser == 4.0:
+        assert error > 1e-9
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.3, 0.5), (-2.0, 9.0), (1.0, 0.0)])
+@pytest.mark.parametrize("family", ["sigmoid", "tanh"])
+def test_the_rule_agrees_with_independent_quadrature(family, mean, variance):
+    """Means of a product of y, f and f^2 agree with mpmath within the bound."""
+    function = mpmath.tanh if family == "tanh" else lambda y: 1 / (1 + mpmath.exp(-y))
+    grid = Grid.of((family,), np.array([mean]), np.array([[variance]]))
+    with mpmath.workdps(30):
+        scale = mpmath.sqrt(variance)
+
+        def density(x):
+            y = mean + scale * x
+            return y * function(y) ** 3 * mpmath.npdf(x)
+
+        expected = mpmath.quad(density, np.linspace(-14.0, 14.0, 57).tolist())
+        difference = abs(mpmath.mpf(grid.integral(((1, 3, 0),))) - expected)
+    assert difference <= grid.error(((1, 3, 0),))
+    assert grid.error(((1, 3, 0),)) < 1e-10
+
+
+def test_powers_of_variables_without_function_are_removed():
+    """E[y1^2 y2^2] = C11 C22 + 2 C12^2, and E[y1 erf(y2)] is its closed form."""
+    moments = Moments(("", ""), law(COVARIANCES["regular"], float), FLOATS)
+    assert moments.of(((2, 0, 0), (2, 0, 0))) == pytest.approx(0.38, rel=1e-15, abs=0)
+    moments = Moments(("", "erf"), law(COVARIANCES["regular"], float), FLOATS)
+    expected = 0.2 * 2.0 / math.sqrt(math.pi * 2.0)
+    assert moments.of(((1, 0, 0), (0, 1, 0))) == pytest.approx(expected, rel=1e-15, abs=0)
+
+
+@pytest.mark.parametrize(("family", "monomial"), [("erf", (2, 1, 2)), ("sigmoid", (1, 3, 0)),
+                                              ("tanh", (0, 3, 0)), ("", (4, 0, 0))])  # fmt: skip
+def test_derivatives_are_those_of_the_functions(family, monomial):
+    """The derivative of a monomial agrees with a central difference."""
+    y, h = np.array([-1.3, 0.2, 0.9]), 1e-5
+    difference = (values(family, monomial, y + h) - values(family, monomial, y - h)) / (2 * h)
+    terms = derivative(family, {monomial: 1}).items()
+    total = sum(c * values(family, x, y) for x, c in terms)
+    assert total == pytest.approx(difference, rel=1e-8, abs=0)
+
+
+@pytest.mark.parametrize(("family", "most"), [("erf", 2.5), ("sigmoid", 3.1), ("tanh", 1.5)])
+def test_bounds_on_the_strip_contain_the_function(family, most):
+    """|f| and |g| on lines of the strip are at most their bounds."""
+    functions = {"erf": mpmath.erf, "sigmoid": lambda z: 1 / (1 + mpmath.exp(-z)),
+                 "tanh": mpmath.tanh}  # fmt: skip
+    for b in np.linspace(0.0, most, 7):
+        for x in np.linspace(-6.0, 6.0, 49):
+            assert (
+                abs(functions[family](mpmath.mpc(x, b))) <= largest(family, (0, 1, 0), b) * 1.0001
+            )
+
+
+def test_factors_of_degenerate_covariances():
+    """L L^T is the covariance, also of perfectly correlated variables."""
+    for covariance in map(np.array, COVARIANCES.values()):
+        factor = cholesky(covariance)
+        assert factor @ factor.T == pytest.approx(covariance, rel=1e-14, abs=1e-300)
