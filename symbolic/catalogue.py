@@ -7,10 +7,10 @@ import SymPy; derivations are built on first use.
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import symbolic
@@ -26,9 +26,9 @@ FORMATS = ("text", "latex", "python", "coq")
 def packages() -> tuple[str, ...]:
     """Return the packages of the theories, sorted by ``ORDER``."""
     names = [
-        f"symbolic.{module.name}"
-        for module in pkgutil.iter_modules(symbolic.__path__)
-        if module.ispkg and module.name not in ("core", "theory")
+        f"symbolic.{path.parent.name}"
+        for folder in symbolic.__path__
+        for path in Path(folder).glob("*/contents.py")
     ]
     return tuple(sorted(names, key=lambda name: _contents(name).ORDER))
 
