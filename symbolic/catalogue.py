@@ -7,27 +7,28 @@ import SymPy; derivations are built on first use.
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import symbolic
 
 if TYPE_CHECKING:
+    from symbolic.core.coq import Source
     from symbolic.core.derivation import Derivation
 
-FORMATS = ("text", "latex", "python")
+FORMATS = ("text", "latex", "python", "coq")
 
 
 @cache
 def packages() -> tuple[str, ...]:
     """Return the packages of the theories, sorted by ``ORDER``."""
     names = [
-        f"symbolic.{module.name}"
-        for module in pkgutil.iter_modules(symbolic.__path__)
-        if module.ispkg and module.name not in ("core", "theory")
+        f"symbolic.{path.parent.name}"
+        for folder in symbolic.__path__
+        for path in Path(folder).glob("*/contents.py")
     ]
     return tuple(sorted(names, key=lambda name: _contents(name).ORDER))
 
@@ -77,14 +78,14 @@ class Catalogue(Mapping[str, "Derivation"]):
         return len(self.titles)
 
     def render(self, name: str, format: str = "text", *, proofs: bool = True) -> str:
-        """Return a derivation as text, as a LaTeX document, or as Python source.
+        """Return a derivation as text, as a LaTeX document, or as Python or Coq source.
 
         Parameters
         ----------
         name
             Name of the derivation.
         format
-            ``"text"``, ``"latex"`` or ``"python"``.
+            ``"text"``, ``"latex"``, ``"python"`` or ``"coq"``.
         proofs
             Whether to run the proofs and include their outcome in text and LaTeX; takes a few
             seconds for Lemmas 4.1 and 4.2.
@@ -96,11 +97,33 @@ class Catalogue(Mapping[str, "Derivation"]):
         """
         if format not in FORMATS:
             raise ValueError(f"no format is named {format!r}: choose one of {', '.join(FORMATS)}")
+        if format == "coq":
+            return str(self.coq_source(name))
         derivation = self[name]
         from symbolic.core import printing
 
         outcome = derivation.prove() if proofs and format != "python" else []
         return str(getattr(printing, format)(derivation, outcome))
+
+    def coq_source(self, name: str) -> Source:
+        """Return a Coq file: a proof for all sizes if there is one, else the identities as lemmas.
+
+        Parameters
+        ----------
+        name
+            Name of the derivation.
+
+        Raises
+        ------
+        ValueError
+            If the name is unknown.
+        """
+        from symbolic.core import coq
+
+        derivation = self[name]
+        if derivation.coq is not None:
+            return coq.of_file(derivation.coq)
+        return coq.of_proofs(derivation.title, derivation.prove())
 
 
 CATALOGUE = Catalogue()

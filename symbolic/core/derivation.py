@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import sympy as sp
@@ -73,6 +74,8 @@ class Derivation:
     emitted
         Function that returns the source of the module of `dynamics` that is generated from the
         derivation; ``None`` if there is none.
+    coq
+        Coq file with a proof for all sizes; ``None`` if there is none.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Derivation:
     prove: Callable[[], list[Proof]]
     notation: Notation = field(default_factory=Notation)
     emitted: Callable[[], str] | None = None
+    coq: Path | None = None
 
 
 def from_contents(

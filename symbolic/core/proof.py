@@ -25,6 +25,8 @@ class Proof:
         Number of failed comparisons.
     facts
         Other results, by description.
+    decided
+        The expressions that were found to vanish identically, with their descriptions.
     """
 
     claim: str
@@ -34,6 +36,7 @@ class Proof:
     failures: tuple[str, ...] = ()
     failed: int = 0
     facts: dict[str, Any] = field(default_factory=dict)
+    decided: tuple[tuple[str, Any], ...] = ()
 
     @property
     def count(self) -> int:
@@ -95,6 +98,7 @@ class ProofBuilder:
         self._identities: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._failures: list[str] = []
+        self._decided: list[tuple[str, Any]] = []
 
     def equal(self, identity: str, left: Any, right: Any, where: object = "") -> None:
         """Record whether two exact values agree.
@@ -119,6 +123,8 @@ class ProofBuilder:
         """Record the outcome of `symbolic.core.zero.decide`."""
         self.points = max(self.points, decision.points)
         self.equal(identity, Ellipsis if decision.zero else decision.value, Ellipsis, "at a point")
+        if decision.zero:
+            self._decided.append((identity, decision.expression))
 
     def build(self) -> Proof:
         """Return the proof."""
@@ -130,6 +136,7 @@ class ProofBuilder:
             tuple(self._failures),
             self._failed.total(),
             self.facts,
+            tuple(self._decided),
         )
 
 

@@ -46,6 +46,8 @@ class Decision:
         Whether ``sympy.simplify`` returned 0; ``None`` if not requested.
     counterexample, value
         A point with a nonzero value, and this value; ``None`` if there is none.
+    expression
+        The rational expression, in which unknowns stand for exponentials.
     """
 
     zero: bool
@@ -53,6 +55,7 @@ class Decision:
     simplified: bool | None = None
     counterexample: Point | None = None
     value: Fraction | None = None
+    expression: sp.Expr = sp.S.Zero
 
 
 def rationalize(expression: Any) -> sp.Expr:
@@ -167,9 +170,10 @@ def decide(
             continue
         done += 1
         if value != 0:
-            return Decision(False, done, None, point, value)
+            return Decision(False, done, None, point, value, rational)
         if done == points:
-            return Decision(True, points, sp.simplify(rational) == 0 if simplify else None)
+            simplified = sp.simplify(rational) == 0 if simplify else None
+            return Decision(True, points, simplified, expression=rational)
     raise NotRationalError(f"a denominator vanishes at nearly every point of {expression}")
 
 

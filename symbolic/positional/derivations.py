@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import sympy as sp
 
@@ -29,6 +30,8 @@ from symbolic.positional.increments import MODEL
 from symbolic.positional.justifications import justification
 
 NOTATION = Notation(sym.LATEX_NAMES, sym.TEXT_NAMES)
+#: Lemmas 4.1 and 4.2 and the reduced equations, for all sizes.
+ALL_SIZES = Path(__file__).with_name("reduction.v")
 
 
 def derivation(
@@ -42,7 +45,10 @@ def derivation(
     shown = [
         replace(x, justification=justification(name, x.name) or x.justification) for x in equations
     ]
-    return from_contents(TITLES, name, statement, shown, prove, notation=NOTATION, emitted=emitted)
+    coq = ALL_SIZES if name in ("lemma-4.1", "lemma-4.2") else None
+    return from_contents(
+        TITLES, name, statement, shown, prove, notation=NOTATION, emitted=emitted, coq=coq
+    )
 
 
 def _attention(name: str) -> Derivation:
