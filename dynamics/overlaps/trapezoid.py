@@ -19,7 +19,7 @@ from dynamics.theory.data import Array
 CUT = 9.5
 #: The step is chosen such that the relative error is about exp(-_EXPONENT).
 _EXPONENT = 52.0
-#: Unit of rounding, and the number of units per node: of functions, nodes and sums.
+#: Unit of rounding, and the number of units of a product of functions at a node.
 _UNIT, _OPERATIONS = 2.0**-53, 64.0
 #: Half-widths of strips that are tried for the bound, relative to the one that the step aims at.
 _STRIPS = np.linspace(0.5, 1.0, 26)
@@ -192,7 +192,8 @@ class _Bounds:
                 mean_error + uncertain[0],
                 covariance_error + uncertain[1],
             )
-        total = _OPERATIONS * _UNIT * nodes
+        terms = sum(line.size for line in self.grid.nodes)  # sums in any order
+        total = (_OPERATIONS + terms) * _UNIT * nodes
         for k in range(n):
             slope = self.slope((k,))
             points = _times(slope, self.linear(k))
