@@ -46,7 +46,7 @@ class NotExportableError(ValueError):
 
 
 class CoqMissingError(RuntimeError):
-    """The program ``coqc`` is not installed."""
+    """Coq 8.16, for which the files are written, is not installed."""
 
 
 @dataclass(frozen=True)
@@ -246,13 +246,9 @@ def check(source: Source) -> Outcome:
     Raises
     ------
     CoqMissingError
-        If ``coqc`` is not installed.
+        If Coq 8.16 is not installed.
     """
-    if shutil.which("coqc") is None:
-        raise CoqMissingError(
-            "--check needs Coq 8.16 with Coquelicot and MathComp; on Debian 12: apt-get install"
-            " coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup"
-        )
+    require_coq()
     accepted: list[str] = []
     rejected: dict[str, str] = {}
     rest, printed = dict(source.lemmas), ""
@@ -266,6 +262,21 @@ def check(source: Source) -> Outcome:
             rejected[names[done]] = "no proof in 120 s" if "Timeout" in error[1] else error[1]
         rest = {name: rest[name] for name in names[done + 1 :]}
     return Outcome(tuple(accepted), rejected, _assumptions(printed))
+
+
+def require_coq() -> None:
+    """Raise `CoqMissingError` unless ``coqc`` is version 8.16; MathComp 2 of later ones differs."""
+    found = "no coqc is installed"
+    if shutil.which("coqc"):
+        done = subprocess.run(["coqc", "--version"], capture_output=True, text=True, check=False)
+        version = re.search(r"version ([\d.]+)", done.stdout)
+        found = f"coqc is version {version[1]}" if version else "coqc --version prints no number"
+        if version and version[1].startswith("8.16"):
+            return
+    raise CoqMissingError(
+        f"--check needs Coq 8.16 with Coquelicot and MathComp 1, but {found}; on Debian 12: apt-get"
+        " install coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup"
+    )
 
 
 def _compile(text: str) -> tuple[tuple[int, str] | None, str]:

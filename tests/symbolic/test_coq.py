@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from fractions import Fraction
 
 import pytest
@@ -14,7 +15,6 @@ from symbolic.core.proof import ProofBuilder
 from symbolic.core.symbols import p
 
 x, y = sp.symbols("x y")
-needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed")
 SAME = (x + y) ** 2 - x**2 - 2 * x * y - y**2
 RATIO = x / (x + y) + y / (x + y) - 1
 ODD = (x * y) ** p - x**p * y**p
@@ -163,12 +163,31 @@ class TestCommand:
         monkeypatch.setattr(shutil, "which", lambda name: None)
         assert main(["derive", "lemma-4.1", "--format", "coq", "--check"]) == 2
         error = capsys.readouterr().err
-        assert "--check needs Coq 8.16" in error
+        assert "--check needs Coq 8.16 with Coquelicot and MathComp 1, but no coqc is" in error
         assert error.count("\n") == 1
 
+    def test_other_version_is_one_sentence(self, capsys, monkeypatch):
+        done = subprocess.CompletedProcess([], 0, "The Coq Proof Assistant, version 8.18.0\n", "")
+        monkeypatch.setattr(shutil, "which", lambda name: name)
+        monkeypatch.setattr(subprocess, "run", lambda *args, **options: done)
+        assert main(["derive", "lemma-4.1", "--format", "coq", "--check"]) == 2
+        assert "but coqc is version 8.18.0;" in capsys.readouterr().err
 
-@needs_coq
+
+@pytest.fixture(scope="module")
+def installed():
+    """Skip a test unless Coq 8.16 and the libraries of the files are installed."""
+    libraries = "From Coquelicot Require Import Coquelicot.\nFrom mathcomp Require Import perm.\n"
+    try:
+        coq.require_coq()
+    except coq.CoqMissingError as error:
+        pytest.skip(str(error))
+    if coq._compile(libraries)[0] is not None:
+        pytest.skip("Coquelicot or MathComp is not installed")
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("installed")
 class TestCheck:
     @pytest.mark.parametrize("expression", [SAME, RATIO, ODD, NESTED])
     def test_identities_are_accepted(self, expression):
