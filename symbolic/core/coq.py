@@ -137,16 +137,17 @@ def _comment(text: str) -> str:
 
 
 class _Writer:
-    """Write expressions as terms of Coq, and collect their variables and denominators."""
+    """Write expressions as terms of Coq; collect variables, denominators, unknowns f^(2 m)."""
 
     def __init__(self) -> None:
-        self.variables: dict[sp.Basic, str] = {}
+        self.variables: dict[sp.Symbol, str] = {}
         self.denominators: dict[str, sp.Expr] = {}
+        self.unknowns: dict[sp.Expr, sp.Symbol] = {}
 
-    def variable(self, x: sp.Basic, stem: str) -> str:
-        """Return the identifier of a symbol, or of the unknown f^(2 m) of a factor f."""
+    def variable(self, x: sp.Symbol) -> str:
+        """Return the identifier of a symbol."""
         if x not in self.variables:
-            letters = re.sub(r"\W", "_", stem, flags=re.ASCII).strip("_") or "x"
+            letters = re.sub(r"\W", "_", x.name, flags=re.ASCII).strip("_") or "x"
             name, number = f"v_{letters}", 1
             while name in self.variables.values():
                 number += 1
@@ -161,7 +162,7 @@ class _Writer:
         if x.is_Rational:
             return f"({self.term(sp.Integer(x.p))} / {x.q})"
         if x.is_Symbol:
-            return self.variable(x, x.name)
+            return self.variable(x)
         if x.is_Add or x.is_Mul:
             return f"({(' + ' if x.is_Add else ' * ').join(map(self.term, x.args))})"
         if x.is_Pow:
@@ -171,39 +172,50 @@ class _Writer:
     def power(self, base: sp.Expr, exponent: sp.Expr) -> str:
         """Return a power whose exponent is an integer, or linear in p with integer coefficients."""
         if exponent.is_Integer:
-            return self.whole_power(self.term(base), base, int(exponent))
+            return self.whole_power(base, int(exponent))
+        factors = [self.whole_power(x, count) for x, count in self.odd_power(base, exponent)]
+        return f"({' * '.join(factors)})" if factors else "1"
+
+    def odd_power(self, base: sp.Expr, exponent: sp.Expr) -> list[tuple[sp.Expr, int]]:
+        """Return base^(k p + j), p = 2 m + 3, as factors with integer exponents.
+
+        A factor f of the base contributes its unknown f^(2 m) to the power k, and f^(3 k + j).
+        """
         times_p, rest = exponent.coeff(p), exponent.subs(p, 0)
-        if not (
-            times_p.is_Integer and rest.is_Integer and sp.expand(exponent - times_p * p - rest) == 0
-        ):
+        linear = sp.expand(exponent - times_p * p - rest) == 0
+        if not (times_p.is_Integer and rest.is_Integer and linear):
             raise NotExportableError(f"the exponent {exponent} is not an integer or linear in p")
-        numerator, denominator = sp.fraction(sp.together(base))
-        factors = []
-        for part, sign in ((numerator, 1), (denominator, -1)):
+        result = []
+        for part, sign in zip(sp.fraction(sp.together(base)), (1, -1)):
             constant, powers = sp.factor_list(part)
             pieces = [(sp.Integer(-1), 1)] if constant < 0 else []
             pieces += [(x, s) for x, s in ((abs(constant).p, 1), (abs(constant).q, -1)) if x != 1]
             for x, count in [*pieces, *powers]:
-                factors += self.odd_power(sp.sympify(x), sign * count, int(times_p), int(rest))
-        return f"({' * '.join(factors)})" if factors else "1"
+                factor, total = sp.sympify(x), sign * count
+                if factor != -1:
+                    unknown = self.unknowns.setdefault(
+                        factor, sp.Symbol(f"power_{len(self.unknowns) + 1}")
+                    )
+                    result.append((unknown, total * int(times_p)))
+                result.append((factor, total * int(3 * times_p + rest)))
+        return result
 
-    def odd_power(self, factor: sp.Expr, count: int, times_p: int, rest: int) -> list[str]:
-        """Return factor^(count (times_p (2 m + 3) + rest)) as two factors."""
-        term = self.term(factor)
-        whole = self.whole_power(term, factor, count * (3 * times_p + rest))
-        if factor == -1:
-            return [whole]
-        unknown = self.variable(factor ** (2 * sp.Symbol("m")), "power")
-        return [self.whole_power(unknown, sp.Symbol(unknown), count * times_p), whole]
-
-    def whole_power(self, term: str, base: sp.Expr, exponent: int) -> str:
+    def whole_power(self, base: sp.Expr, exponent: int) -> str:
         """Return a power with an integer exponent; note the base if it is a denominator."""
+        term = self.term(base)
         if exponent < 0 and not base.is_Number:
-            numerator = sp.fraction(sp.together(base))[0]
+            numerator = sp.fraction(sp.together(self.rational(base)))[0]
             same = numerator in (base, -base) or base.is_Symbol
             self.denominators[term if same else self.term(numerator)] = numerator
         power = term if abs(exponent) == 1 else f"{term} ^ {abs(exponent)}"
         return f"(/ {power})" if exponent < 0 else f"({power})"
+
+    def rational(self, x: sp.Expr) -> sp.Expr:
+        """Return an expression with unknowns in place of powers b^(k p + j)."""
+        return x.replace(
+            lambda part: part.is_Pow and not part.exp.is_Integer,
+            lambda part: sp.Mul(*(y**n for y, n in self.odd_power(part.base, part.exp))),
+        )
 
 
 def _lemma(name: str, identity: str, expression: sp.Expr) -> str:
@@ -213,7 +225,7 @@ def _lemma(name: str, identity: str, expression: sp.Expr) -> str:
     premises = "".join(f"  {x} <> 0 ->\n" for x in writer.denominators)
     variables = f"forall {' '.join(writer.variables.values())} : R,\n" if writer.variables else ""
     tactic = "field; nonzero" if writer.denominators or "/" in term else "ring"
-    powers = (f"; {name} = ({x.base})^(2 m)" for x, name in writer.variables.items() if x.is_Pow)
+    powers = (f"; {writer.variables[y]} = ({x})^(2 m)" for x, y in writer.unknowns.items())
     comment = f"(* {_comment(identity)}{''.join(powers)}{_witness(writer)} *)"
     statement = f"Lemma {name} : {variables}{premises}  {term} = 0."
     proof = f"Proof. intros; {tactic}. Qed.\nPrint Assumptions {name}.\n"
