@@ -278,15 +278,15 @@ def check(source: Source) -> Outcome:
 
 def require_coq() -> None:
     """Raise `CoqMissingError` unless ``coqc`` is version 8.16; MathComp 2 of later ones differs."""
-    found = "no coqc is installed"
+    problem = "no coqc is installed"
     if shutil.which("coqc"):
         done = subprocess.run(["coqc", "--version"], capture_output=True, text=True, check=False)
         version = re.search(r"version ([\d.]+)", done.stdout)
-        found = f"coqc is version {version[1]}" if version else "coqc --version prints no number"
+        problem = f"coqc is version {version[1]}" if version else "coqc --version prints no number"
         if version and version[1].startswith("8.16"):
             return
     raise CoqMissingError(
-        f"--check needs Coq 8.16 with Coquelicot and MathComp 1, but {found}; on Debian 12: apt-get"
+        f"--check needs Coq 8.16 with Coquelicot and MathComp 1, but {problem}; on Debian 12: apt-get"
         " install coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup"
     )
 
