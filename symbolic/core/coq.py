@@ -286,8 +286,8 @@ def require_coq() -> None:
         if version and version[1].startswith("8.16"):
             return
     raise CoqMissingError(
-        f"--check needs Coq 8.16 with Coquelicot and MathComp 1, but {problem}; on Debian 12: apt-get"
-        " install coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup"
+        f"--check needs Coq 8.16 with Coquelicot and MathComp 1, but {problem}; on Debian 12:"
+        " apt-get install coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup"
     )
 
 
