@@ -84,14 +84,16 @@ def _untraced(function):
 def pytest_collection_modifyitems(items):
     """Run files with slow tests first, and trace only tests that add to the coverage.
 
-    With slow files first, no process runs a long test alone at the end.
+    With slow files first, no process runs a long test alone at the end. Files that use JAX are
+    last: its threads forbid the forks of other tests in the same process.
 
     Tracing slows Python down by a factor of 2, SymPy by 2.4. Therefore slow tests, tests of
     Hypothesis, and all but the first case of a parametrized test are not traced, unless they are
     marked ``traced``. The reported coverage is a lower bound.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    uses_jax = {path: "jax" in path.read_text("utf-8") for path in {x.path for x in items}}
+    items.sort(key=lambda item: (uses_jax[item.path], item.path not in slow))
     seen = set()
     for item in items:
         test = item.nodeid.partition("[")[0]

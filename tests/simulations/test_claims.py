@@ -30,9 +30,9 @@ SECTION_4_1 = (
     "theorem-4.1",
     "events",
     "gamma-ge-rho",
+    "optimizers",
     "sigma-a-breaks-symmetry",
     "reduced-equals-full",
-    "optimizers",
 )
 #: Names of the figures.
 FIGURES = (

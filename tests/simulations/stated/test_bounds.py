@@ -27,7 +27,12 @@ from symbolic.theory import load_theory
 from tests.closeness import close
 
 PACKAGE, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
-PATHS = (*sorted(PACKAGE.glob("*/stated.py")), *sorted(EXAMPLES.glob("[a-z]*.py")))
+#: Theories in overlaps have bounds of their own (tests/dynamics/overlaps).
+OVERLAPS = {"saad_solla", "semantic_positional", "single_location"}
+PATHS = (
+    *sorted(PACKAGE.glob("*/stated.py")),
+    *(path for path in sorted(EXAMPLES.glob("[a-z]*.py")) if path.stem not in OVERLAPS),
+)
 FILES = {x.stem if x.parent == EXAMPLES else x.parent.name: x for x in PATHS}
 #: Parameters for which F is a difference of powers near 1e16 at `START`; the exact rho is constant.
 CANCELS = {
@@ -76,6 +81,8 @@ def test_risk_and_gradient_are_within_their_bounds(name):
         except OverflowError:
             continue
         balls = enclosed(theory, problem, data, state)
+        if not all(ball.is_finite() for ball in balls):
+            continue  # numbers beyond the range of the reference decide nothing
         result = [(value.loss, value.bound), *zip(value.gradient, value.gradient_bound)]
         assert all(bound >= 0.0 for _, bound in result)
         assert all(is_within(*(x, ball, bound)) for (x, bound), ball in zip(result, balls))
