@@ -16,16 +16,16 @@ from dynamics.core.jit import REORDER
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import compiled as compiled_once
 from dynamics.theory.kernel import mean, mean_function
-from simulations.stated import examples
 from simulations.stated.law import law
 from simulations.stated.system import UserTheorySystem
 from symbolic.theory import load_theory
 from symbolic.theory.source import source
+from tests.example_files import enumerated
 
 ROOM = Path(symbolic.__file__).parent
 FILES = [
     *(ROOM / name / "stated.py" for name in ("positional", "masked")),
-    *(x for x in sorted(Path(examples.__file__).parent.glob("*.py")) if x.stem != "__init__"),
+    *enumerated(),
 ]
 #: Seconds at most.
 DERIVED, COMPILED = 5.0, 10.0

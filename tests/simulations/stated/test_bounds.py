@@ -20,19 +20,15 @@ from dynamics.theory.data import Larger, Law, orbits, relative_errors, ways
 from dynamics.theory.risk import TheoryRisk
 from simulations.cli import main
 from simulations.commands import FAILED
-from simulations.stated import examples, runs
+from simulations.stated import runs
 from simulations.stated.law import Balls, law
 from simulations.stated.system import UserTheorySystem
 from symbolic.theory import load_theory
 from tests.closeness import close
+from tests.example_files import EXAMPLES, enumerated
 
-PACKAGE, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
-#: Theories in overlaps have bounds of their own (tests/dynamics/overlaps).
-OVERLAPS = {"saad_solla", "semantic_positional", "single_location"}
-PATHS = (
-    *sorted(PACKAGE.glob("*/stated.py")),
-    *(path for path in sorted(EXAMPLES.glob("[a-z]*.py")) if path.stem not in OVERLAPS),
-)
+PACKAGE = Path(symbolic.__file__).parent
+PATHS = (*sorted(PACKAGE.glob("*/stated.py")), *enumerated())
 FILES = {x.stem if x.parent == EXAMPLES else x.parent.name: x for x in PATHS}
 #: Parameters for which F is a difference of powers near 1e16 at `START`; the exact rho is constant.
 CANCELS = {

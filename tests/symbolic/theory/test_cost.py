@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import symbolic
-from simulations.stated import examples
 from symbolic.theory import TheoryError, cost, load_theory
 from symbolic.theory.cost import Patterns
 from symbolic.theory.patterns import Pattern, extensions
 from symbolic.theory.source import source
+from tests.example_files import enumerated
 from tests.symbolic.theory.statements import COLOURS, FLIPS, POSITIONAL
 
 LETTERS = "abcdefghijkl"
@@ -90,8 +90,7 @@ def test_product_with_inner_sums_is_derived(tmp_path):
 
 def test_examples_need_less_than_a_tenth_of_the_limit(monkeypatch):
     monkeypatch.setattr(cost, "MOST_VALUES", cost.MOST_VALUES // 10)
-    folder, package = Path(examples.__file__).parent, Path(symbolic.__file__).parent
-    files = [*folder.glob("[a-z]*.py"), *package.glob("*/stated.py")]
+    files = [*enumerated(), *Path(symbolic.__file__).parent.glob("*/stated.py")]
     assert len(files) >= 8
     for path in files:
         cost.require_affordable(load_theory(path))
