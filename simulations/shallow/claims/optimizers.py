@@ -213,7 +213,7 @@ CLAIM = Claim(
     headline=headline,
     finding=(
         "Zero test error in {zero} runs; attention within 0.05 of its plateau in {concentrates}, "
-        "at most {farthest:.4f} below."
+        "at most {farthest!u:.4f} below."
     ),
     tolerance=BELOW,
     quick_note="20,000 steps",
