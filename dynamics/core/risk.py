@@ -184,18 +184,26 @@ class Risk(ABC):
         ParameterError
             If the risk does not enumerate its samples exactly.
         """
-        raise ParameterError(
-            f"method = {self.method} is not allowed here: the samples are not enumerated; use the "
-            "theory in a file, which enumerates them"
-        )
+        raise self._not_enumerated()
 
     def weighted_gradient(self, state: Any, weights: np.ndarray) -> np.ndarray:
         """Return the gradient (n,) with other probabilities of the enumerated samples (N,).
 
         With weight 1 of a single sample it is the gradient of its loss, averaged over the entries
         of each order parameter.
+
+        Raises
+        ------
+        ParameterError
+            If the risk does not enumerate its samples exactly.
         """
-        raise NotImplementedError
+        raise self._not_enumerated()
+
+    def _not_enumerated(self) -> ParameterError:
+        return ParameterError(
+            f"method = {self.method} is not allowed here: the samples are not enumerated; use the "
+            "theory in a file, which enumerates them"
+        )
 
     def gradient_covariance(self, state: Any) -> np.ndarray:
         """Return the covariance (n, n) of the gradient of one random sample at a state.

@@ -6,14 +6,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import sympy as sp
 
 from dynamics.overlaps.dense import DenseDatum, DenseFactor, DenseModel, DenseProduct
 from simulations.stated.overlaps import Numbers, risk
 from symbolic.overlaps import OverlapTheory, Vectors
 from symbolic.overlaps.concrete import concrete, members
+from symbolic.overlaps.gram import Pair, pair_of
 from symbolic.overlaps.language import Element
-from symbolic.overlaps.theory import Pair
 from symbolic.theory import TheoryError
 
 #: Elements of each set in the comparison.
@@ -77,13 +76,13 @@ def require_agreement(theory: OverlapTheory) -> None:
 def small_values(theory: OverlapTheory) -> dict[str, float]:
     """Return small sizes, and the default or example constants."""
     in_dimension = {
-        x.name for family in theory.vectors for x in sp.sympify(family.space.dimension).free_symbols
+        x.name for family in theory.vectors for x in family.space.dimension.free_symbols
     }
     values: dict[str, float] = {}
     for size in theory.sizes:
         if size.name not in in_dimension:
             values[size.name] = min(max(size.least, _ELEMENTS), size.most)
-    number = sum(int(sp.sympify(x.number).subs(values)) for x in theory.vectors)
+    number = sum(int(x.number.subs(values)) for x in theory.vectors)
     for size in theory.sizes:
         if size.name in in_dimension:
             values[size.name] = min(max(size.least, number + 1), size.most)
@@ -154,11 +153,7 @@ def random_vectors(
 
 def _pair_of(x: Element, y: Element) -> Pair | None:
     """Return the orbit of unordered pairs of two vectors; ``None`` in different spaces."""
-    if x.family.space is not y.family.space:
-        return None
-    shared = x.family.over is not None and x.family.over is y.family.over
-    relation = ("same" if x.label == y.label else "other") if shared else ""
-    return Pair(x.family, y.family, relation).unordered
+    return pair_of(x, y).unordered if x.family.space is y.family.space else None
 
 
 def _representatives(theory: OverlapTheory, values: dict[str, float]) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from dynamics.overlaps.formula import Coefficients, Component, Formula
 from dynamics.overlaps.risk import BITS, OverlapRisk
 from dynamics.theory.risk import TheoryProblem
 from symbolic.overlaps import OverlapTheory, Vectors
-from symbolic.overlaps.theory import Pair
+from symbolic.overlaps.gram import Pair, diagonal
 from symbolic.theory import TheoryError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Numbers:
 
     def exact(self, expression: sp.Expr) -> sp.Expr:
         """Return the exact value of an expression."""
-        return sp.sympify(expression).subs(self._values)
+        return sp.sympify(expression, strict=True).subs(self._values)
 
     def integer(self, expression: sp.Expr) -> int:
         """Return the value of a number of elements."""
@@ -202,7 +202,7 @@ def algebra(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]
         diagonals = [
             index[x]
             for family in (pair.first, pair.second)
-            for x in (_diagonal(family),)
+            for x in (diagonal(family),)
             if on_sphere(x)
         ]
         spheres.append(tuple(diagonals))
@@ -219,11 +219,6 @@ def algebra(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]
         representative=tuple(index[pair] for pair in orders),
         blocks=_blocks(theory, numbers, index),
     )
-
-
-def _diagonal(family: Any) -> Pair:
-    """Return the orbit of the pairs of twice the same vector."""
-    return Pair(family, family, "" if family.over is None else "same")
 
 
 def _blocks(theory: OverlapTheory, numbers: Numbers, index: Mapping[Pair, int]) -> Blocks:

@@ -25,7 +25,7 @@ from symbolic.core.symbols import p
 _PRELUDE = """\
 Require Import Reals.
 Local Open Scope R_scope.
-Set Default Timeout 120.
+Set Default Timeout TIMEOUT.
 
 (* Prove that a denominator is not 0: it equals a premise, or its negative, up to the ring laws. *)
 Ltac from_premise :=
@@ -38,6 +38,8 @@ Ltac from_premise :=
 Ltac nonzero := repeat split; try (apply pow_nonzero); first [ assumption | from_premise | discrR ].
 """
 
+#: Seconds for each command of a proof.
+TIMEOUT = 120
 _FLAGS = ("-q", "-w", "-notation-overridden,-ambiguous-paths")
 
 
@@ -128,7 +130,7 @@ def of_proofs(title: str, proofs: Iterable[Proof]) -> Source:
             except NotExportableError as error:
                 left_out.append(f"{identity}: {error}")
     comments = "".join(f"(* Not exported: {_comment(line)} *)\n" for line in left_out)
-    header = f"(* {_comment(title)} *)\n\n{_PRELUDE}\n{comments}"
+    header = f"(* {_comment(title)} *)\n\n{_PRELUDE.replace('TIMEOUT', str(TIMEOUT))}\n{comments}"
     return Source(header, lemmas, titles, tuple(left_out))
 
 
@@ -191,7 +193,7 @@ class _Writer:
             pieces = [(sp.Integer(-1), 1)] if constant < 0 else []
             pieces += [(x, s) for x, s in ((abs(constant).p, 1), (abs(constant).q, -1)) if x != 1]
             for x, count in [*pieces, *powers]:
-                factor, total = sp.sympify(x), sign * count
+                factor, total = sp.sympify(x, strict=True), sign * count
                 if factor != -1:
                     unknown = self.unknowns.setdefault(
                         factor, sp.Symbol(f"power_{len(self.unknowns) + 1}")
@@ -271,7 +273,9 @@ def check(source: Source) -> Outcome:
         done = len(names) if error is None else _lemma_at(source.header, rest, error[0])
         accepted += names[:done]
         if error is not None:
-            rejected[names[done]] = "no proof in 120 s" if "Timeout" in error[1] else error[1]
+            rejected[names[done]] = (
+                f"no proof in {TIMEOUT} s" if "Timeout" in error[1] else error[1]
+            )
         rest = {name: rest[name] for name in names[done + 1 :]}
     return Outcome(tuple(accepted), rejected, _assumptions(printed))
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import sympy as sp
 
-from symbolic.overlaps.language import Element, Factor, Family, Normal, replaced
+from symbolic.overlaps.language import Element, Family, Normal
+from symbolic.overlaps.terms import Factor, replaced
 from symbolic.overlaps.theory import OverlapTheory
 from symbolic.theory.sets import Exchangeable
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
+from symbolic.overlaps.terms import Factor, Linear, Term, inner, merged, replaced
 from symbolic.theory.errors import TheoryError, calling_line, require, short_repr
 from symbolic.theory.numbers import check_name, exact
 from symbolic.theory.sets import Exchangeable
@@ -74,7 +75,11 @@ class Family:
         The index set; ``None`` for a single vector.
     space
         The space of the vectors.
+    is_datum
+        Whether its elements are random.
     """
+
+    is_datum = False
 
     def __init__(self, name: str, axes: Any) -> None:
         check_name(name)
@@ -176,6 +181,8 @@ class Normal(Family):
         A pair of a number and a direction: the mean of the datum is their product.
     """
 
+    is_datum = True
+
     def __init__(
         self, name: str, axes: Any, *, variance: Any = 1, mean: tuple[Any, Directions] | None = None
     ) -> None:
@@ -195,85 +202,6 @@ class Normal(Family):
                 "number and one direction of the same space",
             )
             self.mean = _number(f"mean of {name}", mean[0]), mean[1]
-
-
-class Inner(NamedTuple):
-    """Inner product of two elements: a field if the second is a datum, otherwise an overlap."""
-
-    first: Element
-    second: Element
-
-    @property
-    def key(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """A sortable key."""
-        return self.first.key, self.second.key
-
-    def at(self, numbers: Mapping[str, str | int]) -> Inner:
-        """Return the product with its indices replaced."""
-        return inner(self.first.at(numbers), self.second.at(numbers))
-
-
-def inner(first: Element, second: Element) -> Inner:
-    """Return the product in a unique order: vector before datum, vectors sorted."""
-    if isinstance(first.family, Normal) or (
-        not isinstance(second.family, Normal) and first.key > second.key
-    ):
-        first, second = second, first
-    return Inner(first, second)
-
-
-class Linear(NamedTuple):
-    """A linear combination of inner products, sorted, and a constant."""
-
-    products: tuple[tuple[Inner, sp.Expr], ...]
-    constant: sp.Expr
-
-    @classmethod
-    def of(cls, products: Mapping[Inner, sp.Expr], constant: sp.Expr) -> Linear:
-        """Return the combination without zero coefficients."""
-        pairs = ((x, sp.sympify(c)) for x, c in products.items())
-        return cls(
-            tuple(sorted(((x, c) for x, c in pairs if c != 0), key=lambda p: p[0].key)), constant
-        )
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """A sortable key."""
-        return tuple((x.key, sp.srepr(c)) for x, c in self.products), sp.srepr(self.constant)
-
-    def at(self, numbers: Mapping[str, str | int]) -> Linear:
-        """Return the combination with its indices replaced."""
-        products: dict[Inner, sp.Expr] = {}
-        for x, coefficient in self.products:
-            renamed = x.at(numbers)
-            products[renamed] = products.get(renamed, sp.Integer(0)) + coefficient
-        return Linear.of(products, self.constant)
-
-    @property
-    def data(self) -> frozenset[Element]:
-        """The data on which it depends."""
-        return frozenset(x.second for x, _ in self.products if isinstance(x.second.family, Normal))
-
-
-class Factor(NamedTuple):
-    """A power of a function of a linear combination; the function "" is the identity."""
-
-    function: str
-    linear: Linear
-    power: int
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """A sortable key."""
-        return self.function, self.linear.key, self.power
-
-
-class Term(NamedTuple):
-    """Coefficient times a product of factors, summed over bound indices."""
-
-    coefficient: sp.Expr
-    factors: tuple[Factor, ...]
-    bound: tuple[tuple[str, Exchangeable], ...] = ()
 
 
 class Expression:
@@ -472,20 +400,6 @@ def _product(left: Term, right: Term) -> Term:
         merged((*left.factors, *right.factors)),
         (*left.bound, *right.bound),
     )
-
-
-def merged(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    """Return the factors sorted, with equal functions of equal arguments in one power."""
-    powers: dict[tuple[str, Linear], int] = {}
-    for x in factors:
-        powers[x.function, x.linear] = powers.get((x.function, x.linear), 0) + x.power
-    combined = (Factor(function, linear, n) for (function, linear), n in powers.items())
-    return tuple(sorted(combined, key=lambda x: x.key))
-
-
-def replaced(factors: tuple[Factor, ...], numbers: Mapping[str, str | int]) -> tuple[Factor, ...]:
-    """Return the factors with indices replaced, merged again."""
-    return merged(tuple(x._replace(linear=x.linear.at(numbers)) for x in factors))
 
 
 def _renamed(term: Term) -> Term:

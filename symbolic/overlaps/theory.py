@@ -1,136 +1,24 @@
-"""The class `OverlapTheory`: its order parameters, and its loss as a list of expectations."""
+"""The class `OverlapTheory`: its order parameters, their starts, and its Gram matrix."""
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import permutations, product
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import sympy as sp
 
-from symbolic.overlaps.language import (
-    Directions,
-    Element,
-    Expression,
-    Factor,
-    Family,
-    Inner,
-    Linear,
-    Normal,
-    Term,
-    Vectors,
-    inner,
-    merged,
-    replaced,
-)
+from symbolic.overlaps.expansion import Reduced, expanded
+from symbolic.overlaps.gram import Overlap, Pair, pair_of
+from symbolic.overlaps.language import Directions, Element, Expression, Family, Normal, Vectors
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.formulas import Claim, Formulas
 from symbolic.theory.numbers import Constant, Size, check_name, check_text, exact
 from symbolic.theory.sets import Exchangeable
 from symbolic.theory.values import checked_numbers
-
-#: Largest number of summed indices over one set in a term of the expanded loss.
-MOST_INDICES = 6
-#: Largest number of functions with different arguments in one expectation.
-MOST_ARGUMENTS = 2
-
-
-class Pair(NamedTuple):
-    """Orbit of ordered pairs of vectors: two families, and how their indices coincide.
-
-    ``relation`` is ``"same"`` or ``"other"`` for two vectors over the same set, otherwise ``""``.
-    """
-
-    first: Family
-    second: Family
-    relation: str
-
-    @property
-    def unordered(self) -> Pair:
-        """The orbit of unordered pairs, an entry of the Gram matrix."""
-        first, second = sorted((self.first, self.second), key=lambda x: x.name)
-        return Pair(first, second, self.relation)
-
-    @property
-    def transposed(self) -> Pair:
-        """The orbit of the pairs in the other order."""
-        return Pair(self.second, self.first, self.relation)
-
-    @property
-    def is_diagonal(self) -> bool:
-        """Whether the pairs consist of twice the same vector."""
-        return self.first is self.second and self.relation in ("", "same")
-
-    @property
-    def number(self) -> sp.Expr:
-        """Number of unordered pairs."""
-        n = self.first.number
-        if self.relation == "other":
-            return n * (n - 1) / (2 if self.first is self.second else 1)
-        if self.relation == "same" or self.is_diagonal:
-            return n
-        return n * self.second.number
-
-    @property
-    def name(self) -> str:
-        """Derived name, trained vectors first, such as ``J.B[same]``."""
-        trained_first = sorted((self.first, self.second), key=lambda x: isinstance(x, Directions))
-        names = ".".join(x.name for x in trained_first)
-        return f"{names}[{self.relation}]" if self.relation else names
-
-
-class Overlap(NamedTuple):
-    """An order parameter.
-
-    Attributes
-    ----------
-    name, orbit
-        Name, and derived name.
-    number
-        Number of unordered pairs of vectors, in the sizes.
-    start
-        Initial value, in sizes and constants.
-    """
-
-    name: str
-    orbit: str
-    number: sp.Expr
-    start: sp.Expr
-    scale: None = None
-
-    @property
-    def identifier(self) -> str:
-        """Name as an identifier, for options."""
-        return re.sub(r"\W+", "_", self.name).strip("_")
-
-
-class Component(NamedTuple):
-    """An expectation of a product of powers of functions of jointly normal variables.
-
-    Attributes
-    ----------
-    functions
-        Function and power of each variable; the function "" is the identity.
-    mean
-        For each variable, its constant and its coefficients of Gram entries.
-    covariance
-        For each pair of variables, the coefficients of Gram entries.
-    """
-
-    functions: tuple[tuple[str, int], ...]
-    mean: tuple[tuple[sp.Expr, tuple[tuple[Pair, sp.Expr], ...]], ...]
-    covariance: tuple[tuple[tuple[tuple[Pair, sp.Expr], ...], ...], ...]
-
-
-class Reduced(NamedTuple):
-    """The loss for all sizes: a sum of coefficients times products of expectations."""
-
-    components: tuple[Component, ...]
-    terms: tuple[tuple[sp.Expr, tuple[int, ...]], ...]
 
 
 class OverlapTheory:
@@ -396,38 +284,7 @@ class OverlapTheory:
         TheoryError
             If an expectation has more functions with different arguments than can be integrated.
         """
-        merged_terms: dict[tuple[Factor, ...], sp.Expr] = {}
-        for term in self.loss.terms:
-            for coefficient, factors in _patterns(term):
-                key = _canonical(factors)
-                merged_terms[key] = merged_terms.get(key, sp.Integer(0)) + coefficient
-        components: dict[Component, int] = {}
-        terms = []
-        for factors, coefficient in merged_terms.items():
-            coefficient = sp.factor(coefficient)
-            if coefficient != 0:
-                numbers = [
-                    components.setdefault(self._component(x), len(components))
-                    for x in _independent(factors)
-                ]
-                terms.append((coefficient, tuple(sorted(numbers))))
-        return Reduced(tuple(components), tuple(terms))
-
-    def _component(self, factors: tuple[Factor, ...]) -> Component:
-        """Return the expectation of a product of factors."""
-        arguments = {x.linear for x in factors if x.function}
-        require(
-            len(arguments) <= MOST_ARGUMENTS,
-            f"an expectation of functions of {len(arguments)} different fields is not allowed: "
-            f"at most {MOST_ARGUMENTS} can be integrated with a bound; sample the data instead, "
-            "or write a loss in which fewer functions are multiplied",
-            self.loss.location,
-        )
-        return Component(
-            tuple((x.function, x.power) for x in factors),
-            tuple(_mean(x.linear) for x in factors),
-            tuple(tuple(_covariance(x.linear, y.linear) for y in factors) for x in factors),
-        )
+        return expanded(self.loss)
 
     def multiplication(self) -> list[tuple[int, int, int, sp.Expr]]:
         """Return (result, left, right, number): the product of two equivariant matrices.
@@ -452,127 +309,5 @@ class OverlapTheory:
                     positions.append((2, family.number - len(used)))
                 for position, number in positions:
                     c = Element(family, position)
-                    rows.append((index[pair], index[_pair(a, c)], index[_pair(c, b)], number))
+                    rows.append((index[pair], index[pair_of(a, c)], index[pair_of(c, b)], number))
         return rows
-
-
-def _pair(first: Element, second: Element) -> Pair:
-    """Return the orbit of a pair of vectors with numbered indices."""
-    over = first.family.over
-    shared = over is not None and over is second.family.over
-    relation = ("same" if first.label == second.label else "other") if shared else ""
-    return Pair(first.family, second.family, relation)
-
-
-def _sums(entries: Iterator[tuple[Pair, sp.Expr]]) -> tuple[tuple[Pair, sp.Expr], ...]:
-    """Return coefficients by Gram entry, sorted, without zeros."""
-    sums: dict[Pair, sp.Expr] = {}
-    for pair, coefficient in entries:
-        sums[pair] = sums.get(pair, sp.Integer(0)) + coefficient
-    nonzero = ((pair, sp.expand(x)) for pair, x in sums.items())
-    return tuple(sorted(((p, x) for p, x in nonzero if x != 0), key=lambda p: p[0].name))
-
-
-def _mean(linear: Linear) -> tuple[sp.Expr, tuple[tuple[Pair, sp.Expr], ...]]:
-    """Return constant and coefficients of Gram entries of the mean of a linear combination."""
-
-    def entries() -> Iterator[tuple[Pair, sp.Expr]]:
-        for x, coefficient in linear.products:
-            datum = x.second.family
-            if not isinstance(datum, Normal):
-                yield _pair(*x).unordered, coefficient
-            elif datum.mean is not None:
-                direction = Element(datum.mean[1], None)
-                yield _pair(x.first, direction).unordered, coefficient * datum.mean[0]
-
-    return linear.constant, _sums(entries())
-
-
-def _covariance(left: Linear, right: Linear) -> tuple[tuple[Pair, sp.Expr], ...]:
-    """Return coefficients of Gram entries of the covariance of two linear combinations."""
-
-    def entries() -> Iterator[tuple[Pair, sp.Expr]]:
-        for (x, a), (y, b) in product(left.products, right.products):
-            if isinstance(x.second.family, Normal) and x.second == y.second:
-                yield _pair(x.first, y.first).unordered, a * b * x.second.family.variance
-
-    return _sums(entries())
-
-
-def _partitions(items: tuple[str, ...]) -> Iterator[dict[str, int]]:
-    """Yield each set partition of indices as a mapping to block numbers."""
-    if not items:
-        yield {}
-        return
-    for partial in _partitions(items[:-1]):
-        for block in range(len(set(partial.values())) + 1):
-            yield {**partial, items[-1]: block}
-
-
-def _patterns(term: Term) -> Iterator[tuple[sp.Expr, tuple[Factor, ...]]]:
-    """Yield the number of index values with each pattern of equal indices, and the factors."""
-    by_set: dict[Any, tuple[str, ...]] = {}
-    for name, over in term.bound:
-        by_set[over] = (*by_set.get(over, ()), name)
-    for over, names in by_set.items():
-        require(
-            len(names) <= MOST_INDICES,
-            f"a term with {len(names)} sums over {over} is not allowed: at most {MOST_INDICES}",
-        )
-    for choice in product(*(list(_partitions(names)) for names in by_set.values())):
-        number, numbers = term.coefficient, {}
-        for over, blocks in zip(by_set, choice):
-            number *= sp.ff(over.size, len(set(blocks.values())))
-            numbers.update(blocks)
-        yield number, replaced(term.factors, numbers)
-
-
-def _elements(factors: tuple[Factor, ...]) -> Iterator[Element]:
-    for factor in factors:
-        for x, _ in factor.linear.products:
-            yield from x
-
-
-def _canonical(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    """Return the smallest of the products that differ by permutations of elements."""
-    used: dict[Any, set[int]] = {}
-    for x in _elements(factors):
-        if x.label is not None:
-            used.setdefault(x.family.over, set()).add(x.label)  # type: ignore[arg-type]
-    choices = [
-        [(over, dict(zip(sorted(old), new))) for new in permutations(range(len(old)))]
-        for over, old in used.items()
-    ]
-    candidates = []
-    for choice in product(*choices):
-        maps = dict(choice)
-        candidates.append(merged(tuple(_relabelled(x, maps) for x in factors)))
-    return min(candidates, key=lambda x: tuple(factor.key for factor in x))
-
-
-def _relabelled(factor: Factor, maps: Mapping[Any, Mapping[int, int]]) -> Factor:
-    """Return a factor with the elements of each set renumbered."""
-
-    def renumbered(x: Element) -> Element:
-        return x if x.label is None else Element(x.family, maps[x.family.over][x.label])  # type: ignore[index]
-
-    products: dict[Inner, sp.Expr] = {}
-    for x, coefficient in factor.linear.products:
-        renamed = inner(renumbered(x.first), renumbered(x.second))
-        products[renamed] = products.get(renamed, sp.Integer(0)) + coefficient
-    return factor._replace(linear=Linear.of(products, factor.linear.constant))
-
-
-def _independent(factors: tuple[Factor, ...]) -> list[tuple[Factor, ...]]:
-    """Return the factors in groups that share no datum, which are independent."""
-    groups: list[tuple[frozenset[Element], tuple[Factor, ...]]] = []
-    for factor in factors:
-        data, together = factor.linear.data, tuple([factor])
-        rest = []
-        for other, members in groups:
-            if data & other:
-                data, together = data | other, (*members, *together)
-            else:
-                rest.append((other, members))
-        groups = [*rest, (data, together)]
-    return [tuple(sorted(x, key=lambda factor: factor.key)) for _, x in groups]

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray
 
 from dynamics import gradient_descent
@@ -187,11 +186,6 @@ def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     return artists
 
 
-def _judged(t: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether a row is not the control."""
-    return pd.Series(t.index.get_level_values("optimizer") != CONTROL, t.index)
-
-
 LEARNED = "p learns"
 TAKES_OVER = "Phi_1 decreases first, then Phi_n takes over"
 DOMINATES = "the increase of Phi_n dominates throughout"
@@ -215,7 +209,7 @@ TWO = Table(
         "Phi_1 is nearly unchanged after the switch": lambda t: t.own_gain >= LEAD * t.rival_loss,
         LEARNED: lambda t: t.learned.notna(),
     },
-    judged=_judged,
+    judged=lambda t: t.index.get_level_values("optimizer") != CONTROL,
 )
 ONE = Table(
     index=("regime", "optimizer"),
@@ -230,7 +224,7 @@ ONE = Table(
         "all others stay close to 0": lambda t: t.others <= CLOSE_TO_ZERO,
         LEARNED: lambda t: t.learned.notna(),
     },
-    judged=_judged,
+    judged=lambda t: t.index.get_level_values("optimizer") != CONTROL,
 )
 
 CLAIM = Claim(

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray
 
 from dynamics import Population, Problem, SlowManifold, State, Trajectory, gradient_descent
@@ -183,11 +182,6 @@ def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     return artists
 
 
-def _judged(t: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether a row is not the control."""
-    return pd.Series(t.index.get_level_values("optimizer") != CONTROL, t.index)
-
-
 FIRST = "I: alpha reaches its quasi-steady value before T1"
 OVERTAKES = "II: gamma exceeds max |rho|"
 ORDERED = "gamma(t) >= rho(t) at all times"
@@ -212,7 +206,7 @@ RUNS = Table(
         ORDERED: lambda t: t.violation <= ROUNDING,
         ASSOCIATES: lambda t: t.associates == True,  # noqa: E712
     },
-    judged=_judged,
+    judged=lambda t: t.index.get_level_values("optimizer") != CONTROL,
 )
 
 CLAIM = Claim(

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray
 
 from dynamics import gradient_descent
@@ -162,11 +161,6 @@ def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     return artists
 
 
-def _judged(t: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether a row is not the control."""
-    return pd.Series(t.index.get_level_values("optimizer") != CONTROL, t.index)
-
-
 GENERALIZES = "zero generalization error at the end"
 CONCENTRATES = f"attention comes within {BELOW:g} of the plateau"
 RUNS = Table(
@@ -185,7 +179,7 @@ RUNS = Table(
         CONCENTRATES: lambda t: t.plateau - t.end <= BELOW,
     },
     strict={"it does not exceed the plateau": lambda t: t.plateau - t.end > -ROUNDING},
-    judged=_judged,
+    judged=lambda t: t.index.get_level_values("optimizer") != CONTROL,
 )
 
 CLAIM = Claim(

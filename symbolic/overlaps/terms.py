@@ -1,0 +1,107 @@
+"""Sums of products of functions of inner products, in a unique order.
+
+The two vectors of an inner product are of class `symbolic.overlaps.language.Element`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sympy as sp
+
+from symbolic.theory.sets import Exchangeable
+
+if TYPE_CHECKING:
+    from symbolic.overlaps.language import Element
+
+
+class Inner(NamedTuple):
+    """Inner product of two elements: a field if the second is a datum, otherwise an overlap."""
+
+    first: Element
+    second: Element
+
+    @property
+    def key(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """A sortable key."""
+        return self.first.key, self.second.key
+
+    def at(self, numbers: Mapping[str, str | int]) -> Inner:
+        """Return the product with its indices replaced."""
+        return inner(self.first.at(numbers), self.second.at(numbers))
+
+
+def inner(first: Element, second: Element) -> Inner:
+    """Return the product in a unique order: vector before datum, vectors sorted."""
+    if first.family.is_datum or (not second.family.is_datum and first.key > second.key):
+        first, second = second, first
+    return Inner(first, second)
+
+
+class Linear(NamedTuple):
+    """A linear combination of inner products, sorted, and a constant."""
+
+    products: tuple[tuple[Inner, sp.Expr], ...]
+    constant: sp.Expr
+
+    @classmethod
+    def of(cls, products: Mapping[Inner, sp.Expr], constant: sp.Expr) -> Linear:
+        """Return the combination without zero coefficients."""
+        pairs = ((x, sp.sympify(c, strict=True)) for x, c in products.items())
+        return cls(
+            tuple(sorted(((x, c) for x, c in pairs if c != 0), key=lambda p: p[0].key)), constant
+        )
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """A sortable key."""
+        return tuple((x.key, sp.srepr(c)) for x, c in self.products), sp.srepr(self.constant)
+
+    def at(self, numbers: Mapping[str, str | int]) -> Linear:
+        """Return the combination with its indices replaced."""
+        products: dict[Inner, sp.Expr] = {}
+        for x, coefficient in self.products:
+            renamed = x.at(numbers)
+            products[renamed] = products.get(renamed, sp.Integer(0)) + coefficient
+        return Linear.of(products, self.constant)
+
+    @property
+    def data(self) -> frozenset[Element]:
+        """The data on which it depends."""
+        return frozenset(x.second for x, _ in self.products if x.second.family.is_datum)
+
+
+class Factor(NamedTuple):
+    """A power of a function of a linear combination; the function "" is the identity."""
+
+    function: str
+    linear: Linear
+    power: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """A sortable key."""
+        return self.function, self.linear.key, self.power
+
+
+class Term(NamedTuple):
+    """Coefficient times a product of factors, summed over bound indices."""
+
+    coefficient: sp.Expr
+    factors: tuple[Factor, ...]
+    bound: tuple[tuple[str, Exchangeable], ...] = ()
+
+
+def merged(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    """Return the factors sorted, with equal functions of equal arguments in one power."""
+    powers: dict[tuple[str, Linear], int] = {}
+    for x in factors:
+        powers[x.function, x.linear] = powers.get((x.function, x.linear), 0) + x.power
+    combined = (Factor(function, linear, n) for (function, linear), n in powers.items())
+    return tuple(sorted(combined, key=lambda x: x.key))
+
+
+def replaced(factors: tuple[Factor, ...], numbers: Mapping[str, str | int]) -> tuple[Factor, ...]:
+    """Return the factors with indices replaced, merged again."""
+    return merged(tuple(x._replace(linear=x.linear.at(numbers)) for x in factors))
