@@ -42,6 +42,26 @@ def test_the_rule_agrees_with_the_closed_form_within_its_bound(name, monomials):
     assert bound < 1e-10 * max(1.0, 10.0 ** sum(i for i, _, _ in monomials))
 
 
+@pytest.mark.parametrize("family", ["erf", "sigmoid", "tanh"])
+@pytest.mark.parametrize("entry", ["mean 0", "mean 1", "covariance 0", "covariance 1"])
+def test_the_bound_includes_uncertain_means_and_covariances(family, entry):
+    """A change of one entry moves the integral by at most the bound for that uncertainty."""
+    mean, covariance, monomials = (
+        np.array([0.3, -0.2]),
+        np.array([[0.6, 0.2], [0.2, 0.5]]),
+        ((0, 1, 0),) * 2,
+    )
+    means, covariances = np.zeros(2), np.zeros((2, 2))
+    of, k = entry.split()
+    change = means if of == "mean" else covariances
+    change[(int(k),) * change.ndim] = 1e-3
+    before = Grid.of((family, family), mean, covariance)
+    after = Grid.of((family, family), mean + means, covariance + covariances)
+    moved = abs(after.integral(monomials) - before.integral(monomials))
+    assert 1e-6 < moved
+    assert moved <= before.error(monomials, (means, covariances))
+
+
 @pytest.mark.parametrize("coarser", [2.0, 3.0, 4.0])
 @pytest.mark.parametrize("monomials", PRODUCTS)
 def test_the_bound_of_a_coarse_rule_contains_its_error(coarser, monomials):
