@@ -62,7 +62,7 @@ class OverlapTheory:
     ...     loss=lambda w, u, x: 0.5 * (w @ x - u @ x) ** 2,
     ... )
     >>> theory.order_parameters
-    {'w.w': 1, 'u.w': 1}
+    {'w.w': 1, 'w.u': 1}
     """
 
     #: A file in this language has no formulas and no random start.

@@ -1,7 +1,5 @@
 """Theory files: order parameters, multiplicities, and error messages."""
 
-import doctest
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -278,10 +276,3 @@ def test_example_values_are_distinct_and_in_the_domain(domain):
 def test_former_keywords_are_accepted(loaded_theory):
     theory = loaded_theory(POSITIONAL, changes={"names={": 'usual={"D": 8}, names={'})
     assert theory.defaults == {"D": 8}
-
-
-@pytest.mark.parametrize("module", ["", ".expression", ".numbers", ".sets", ".tensors", ".theory"])
-def test_docstring_examples(module):
-    result = doctest.testmod(import_module(f"symbolic.theory{module}"))
-    assert result.attempted > 0
-    assert result.failed == 0
