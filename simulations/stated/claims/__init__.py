@@ -10,6 +10,7 @@ CLAIMS = {
     "theory-induction": "induction",
     "theory-factual-recall": "factual_recall",
     "theory-sparse-attention": "sparse_attention",
+    "theory-markov-chain": "markov_chain",
 }
 #: Mapping from the id of a claim to its paper.
 PAPERS = {
@@ -40,5 +41,10 @@ PAPERS = {
         "Zucchet, d'Angelo, Lampinen, Chan",
         "The Emergence of Sparse Attention: Impact of Data Distribution and Benefits of Repetition",
         "arXiv 2505.17863",
+    ),
+    "theory-markov-chain": Paper(
+        "Makkuva, Bondaschi, Ekbote, Girish, Nagle, Kim, Gastpar",
+        "Local to Global: Learning Dynamics and Effect of Initialization for Transformers",
+        "arXiv 2406.03072",
     ),
 }
