@@ -17,8 +17,8 @@ CRITICAL = -0.5 * (1.0 + math.log(2.0))
 #: Value of e^2 below which a flow has reached e = 0, and distance of a final loss from a named one,
 #: over the difference of unigram and bigram loss.
 SMALL, NEAR = 1e-5, 1e-3
-#: End of flows.
-HORIZON = 1e5
+#: Largest gradient entry at the end of a flow, and latest end.
+STATIONARY, HORIZON = 1e-8, 1e6
 
 
 def energy(e: Any, w: Any, sign: Any) -> Any:
@@ -105,10 +105,16 @@ class ChainRisk:
     def end(self, start: Any, sign: float, *, attention: bool = False) -> End:
         """Return the end of the flow from a start; without ``attention``, a does not move."""
         moves = np.array([1.0, 1.0, float(attention), 1.0])
-        flow = solve_ivp(
-            lambda _, state: -moves * self.gradient(state, sign), (0.0, HORIZON), start,
-            method="LSODA", rtol=1e-8, atol=1e-11,
-        )  # fmt: skip
+
+        def velocity(_: float, state: Array) -> Array:
+            return -moves * self.gradient(state, sign)
+
+        def rest(time: float, state: Array) -> float:
+            return float(np.abs(velocity(time, state)).max()) - STATIONARY
+
+        rest.terminal = True  # type: ignore[attr-defined]
+        flow = solve_ivp(velocity, (0.0, HORIZON), start, method="LSODA", rtol=1e-8, atol=1e-11,
+                         events=rest)  # fmt: skip
         state = flow.y[:, -1]
         loss, near = self.loss(state, sign), NEAR * (self.unigram - self.bigram)
         if abs(loss - self.bigram) <= near:
@@ -129,21 +135,21 @@ class ChainRisk:
         moves = np.array([1.0, 1.0, 0.0, 1.0])
         flow = solve_ivp(
             lambda _, state: -moves * self.gradient(state, sign), (0.0, 1e9), start,
-            method="LSODA", rtol=1e-10, atol=1e-13, events=(side, far),
+            method="LSODA", rtol=1e-9, atol=1e-12, events=(side, far),
         )  # fmt: skip
         return len(flow.t_events[0]) > 0
 
     def bisected(self, w: float, c: float = 0.0) -> float:
         """Return the smallest e from which a flow leaves the wrong side, for sign = -1."""
         low, high = 2.0 * math.sqrt(SMALL), 2.0
-        while high - low > 1e-9:
+        while high - low > 1e-7:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.leaves([middle, w, 0.0, c], -1.0) else (middle, high)
         return high
 
 
 def ends(p: Array, q: Array, e: Array, w: Array, sign: Array, horizon: float) -> Array:
-    """Return the final loss of flows from a = c = 0 at once, over unigram (1) and bigram loss (0).
+    """Return the final loss of flows from a = c = 0 at once, from bigram (0) to unigram loss (1).
 
     Parameters
     ----------
@@ -172,4 +178,5 @@ def ends(p: Array, q: Array, e: Array, w: Array, sign: Array, horizon: float) ->
     loss += (1.0 - one) * (np.logaddexp(0.0, c) - p * c)
     unigram = entr(one) + entr(1.0 - one)
     bigram = one * (entr(q) + entr(1.0 - q)) + (1.0 - one) * (entr(p) + entr(1.0 - p))
-    return np.asarray((loss - bigram) / (unigram - bigram))
+    gain = unigram - bigram  # 0 where p + q = 1
+    return np.asarray((loss - bigram) / np.where(gain > 1e-12, gain, math.nan))
