@@ -187,12 +187,12 @@ def _figure(shape: tuple[int, int], context: Context) -> Figure:
              np.sign(starts[0]), START_TIME).reshape(up, across)
         for x in context.track((0.1, 0.9), 0.9, 0.95)
     ]  # fmt: skip
-    fixed = [np.full(p.size, x) for x in MAPPED]
+    small_e, small_w, sign = (np.full(p.size, x) for x in MAPPED)
     along = np.linspace(-BOX[1], -0.01, 400)
     data = xarray.Dataset(
         {
             "starts": (("chain", "e", "w"), np.array(maps)),
-            "chains": (("q", "p"), ends(p, q, *fixed, MAP_TIME).reshape(up, up)),
+            "chains": (("q", "p"), ends(p, q, small_e, small_w, sign, MAP_TIME).reshape(up, up)),
             "boundary": ("along", boundary(np.abs(along))),
         },
         coords={"chain": [0.1, 0.9], "e": e, "w": w, "p": steps, "q": steps, "along": along},
