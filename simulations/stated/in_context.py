@@ -13,13 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
-from scipy.special import betaln, logsumexp
+from scipy.special import betaln
 
 from dynamics.theory.sequences import Tokens
 
 Array = np.ndarray
-#: Start of v and of the diagonal entry of W.
-START = (0.01, 1.0)
 #: Largest gradient entry at the end of a flow, latest end, and number of recorded times.
 STATIONARY, HORIZON, RECORDS = 1e-6, 1e6, 200
 #: Function of a length and of the number of symbols that returns patterns: the blocks of equal
@@ -68,31 +66,31 @@ class CountingRisk:
         used = np.concatenate([labels.max(axis=1) + 1 for labels, _ in self.parts])
         width = int(used.max())
         self.used = used[:, None] > np.arange(width)
-        with np.errstate(divide="ignore"):
-            self.unused = np.log(S - used.astype(float))
+        self.unused = S - used.astype(float)
         counts = [_counts(labels[:, :-1], width, T) for labels, _ in self.parts]
-        self.counts = np.concatenate(counts, axis=1)
+        self.counts = np.concatenate(counts).reshape(-1, 2 * T)
         self.entries = np.array([*[1.0] * T, S, S * (S - 1.0)])
 
-    @property
-    def start(self) -> Array:
-        """Initial state (T + 2,)."""
-        return np.array([*[START[0]] * self.T, START[1], 0.0])
+    def start(self, v: float, W: float) -> Array:
+        """Return the state (T + 2,) with all entries of v equal, and W on the diagonal alone."""
+        return np.array([*[v] * self.T, W, 0.0])
 
     def value(self, state: Array) -> tuple[float, Array]:
         """Return the risk and its derivative in one entry of each order parameter (T + 2,)."""
         v, W = state[:-2], state[-2:]
-        read = self.counts @ v
-        logits = np.where(self.used, np.tensordot(W, read, axes=1), -np.inf)
-        total = logsumexp(np.column_stack([logits, self.unused]), axis=1)
+        read = (self.counts @ np.concatenate([W[0] * v, W[1] * v])).reshape(self.used.shape)
+        logits = np.where(self.used, read, -np.inf)
+        highest = np.maximum(logits.max(axis=1), 0.0)
+        off = np.exp(logits - highest[:, None])
+        total = off.sum(axis=1) + self.unused * np.exp(-highest)
         rows = np.arange(len(logits))
-        loss = self.weight @ (total - logits[rows, self.target])
-        off = np.exp(logits - total[:, None])
+        loss = self.weight @ (highest + np.log(total) - logits[rows, self.target])
+        off /= total[:, None]
         off[rows, self.target] -= 1.0
         off *= self.weight[:, None]
-        by_v = W @ np.tensordot(self.counts, off, axes=((1, 2), (0, 1)))
-        by_W = (read * off).sum(axis=(1, 2))
-        return float(loss), np.concatenate([by_v, by_W]) / self.entries
+        same, other = (off.ravel() @ self.counts).reshape(2, -1)
+        slopes = [*(W[0] * same + W[1] * other), v @ same, v @ other]
+        return float(loss), np.array(slopes) / self.entries
 
     @property
     def uniform(self) -> float:
@@ -139,12 +137,12 @@ class CountingRisk:
             for (length, context, _, number), weight in joint.items()  # type: ignore[misc]
         ) / self.T  # fmt: skip
 
-    def flow(self, *, centred: bool = False) -> "Stages":
-        """Return the flow until it is stationary.
+    def flow(self, v: float, W: float, *, centred: bool = False) -> "Stages":
+        """Return the flow from `start` until it is stationary.
 
         With ``centred``, the rows of W sum to 0: scores do not depend on how often a token occurs.
         """
-        start, share = self.start, np.array([1.0, self.S - 1.0]) / self.S
+        start, share = self.start(v, W), np.array([1.0, self.S - 1.0]) / self.S
 
         def velocity(_: float, state: Array) -> Array:
             slope = self.value(state)[1]
@@ -231,13 +229,13 @@ def _counts(seen: Array, width: int, T: int) -> Array:
 
     Returns
     -------
-    ndarray, shape (2, n, width, T)
+    ndarray, shape (n, width, 2, T)
         First the numbers where it is the last token.
     """
     rows = np.arange(len(seen))
-    counts = np.zeros((2, len(seen), width, T))
+    counts = np.zeros((len(seen), width, 2, T))
     for s in range(seen.shape[1]):
         for lag in range(s + 1):
             other = (seen[:, s - lag] != seen[:, -1]).astype(int)
-            counts[other, rows, seen[:, s], lag] += 1.0
+            counts[rows, seen[:, s], other, lag] += 1.0
     return counts
