@@ -125,17 +125,17 @@ class CountingRisk:
         ``known`` maps seen tokens and the next one to what is known, to the outcome in these terms,
         and to the number of tokens with this outcome.
         """
-        joint: defaultdict[Hashable, float] = defaultdict(float)
+        joint: defaultdict[tuple[Hashable, Hashable, int], float] = defaultdict(float)
         total: defaultdict[Hashable, float] = defaultdict(float)
         for labels, weights in self.parts:
             for row, weight in zip(labels.tolist(), weights.tolist()):
                 context, outcome, number = known(tuple(row[:-1]), row[-1])
-                joint[len(row), context, outcome, number] += weight
+                joint[(len(row), context), outcome, number] += weight
                 total[len(row), context] += weight
-        return sum(
-            -weight * math.log(weight / total[length, context] / number)
-            for (length, context, _, number), weight in joint.items()  # type: ignore[misc]
-        ) / self.T  # fmt: skip
+        loss = 0.0
+        for (seen, _, number), weight in joint.items():
+            loss -= weight * math.log(weight / total[seen] / number) / self.T
+        return loss
 
     def flow(self, v: float, W: float, *, centred: bool = False) -> "Stages":
         """Return the flow from `start` until it is stationary.

@@ -14,8 +14,10 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists: dict[str, Any] = {}
     for name, level in zip(data["name"].values, data["level"].values):
         left.axhline(level, **REFERENCE)
-        left.annotate(str(name), (1.0, level), xycoords=("axes fraction", "data"), xytext=(-2, 3),
-                      textcoords="offset points", ha="right")  # fmt: skip
+        below = name == "bigram"
+        left.annotate(str(name), (1.0, level), xycoords=("axes fraction", "data"),
+                      xytext=(-2, -3 if below else 3), textcoords="offset points", ha="right",
+                      va="top" if below else "bottom")  # fmt: skip
     for number, start in enumerate(data["start"].values):
         rows, style = data.sel(start=start), PROBLEM_STYLES[number]
         label = pretty(str(start))
@@ -23,7 +25,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         left.plot(rows["shoulder_time"], rows["shoulder_loss"], "o", color=style["color"], ms=6)
         middle.plot(data["T"], rows["depth"], marker="o", label=label, **style)
     left.set(ylabel="cross-entropy (nats)", xscale="log", xlabel="flow time")
-    left.legend(loc="lower left")
+    left.margins(y=0.1)
+    left.legend(loc="upper right", bbox_to_anchor=(1.0, 0.9))
     middle.axhline(0.5, **REFERENCE)
     middle.set(xlabel="tokens $T$", ylabel="rate at the shoulder / smaller peak", ylim=(0.0, 1.05))
     middle.set_xticks(data["T"].values)

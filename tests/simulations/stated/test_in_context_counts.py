@@ -38,7 +38,7 @@ def test_random_repetition_is_a_mean_over_its_probability():
         repeats = sum(a == b for a, b in zip(sequence[1:], sequence))
         stay = 0.5 * (nodes + 1.0)
         mean = 0.5 * quadrature @ (stay**repeats * ((1.0 - stay) / 2.0) ** (3 - repeats))
-        expected[pattern] += mean / 3.0
+        expected[pattern] += float(mean) / 3.0
     within(weights, list(expected.values()), absolute=1e-15)
     close(weights.sum(), 1.0, rel=1e-14)
 
