@@ -10,6 +10,7 @@ CLAIMS = {
     "theory-induction": "induction",
     "theory-factual-recall": "factual_recall",
     "theory-sparse-attention": "sparse_attention",
+    "saad-solla": "saad_solla",
 }
 #: Mapping from the id of a claim to its paper.
 PAPERS = {
@@ -40,5 +41,8 @@ PAPERS = {
         "Zucchet, d'Angelo, Lampinen, Chan",
         "The Emergence of Sparse Attention: Impact of Data Distribution and Benefits of Repetition",
         "arXiv 2505.17863",
+    ),
+    "saad-solla": Paper(
+        "Saad, Solla", "On-line Learning in Soft Committee Machines", "PRE 52, 1995"
     ),
 }
