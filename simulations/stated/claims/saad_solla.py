@@ -11,7 +11,6 @@ import numpy as np
 import xarray
 from scipy.integrate import solve_ivp
 
-import patchdyn
 from dynamics import gradient_flow
 from dynamics.core.crossing import every_step, first_passage
 from dynamics.overlaps.risk import OverlapRisk
@@ -21,7 +20,9 @@ from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import rng_at
 from simulations.stated.figures.saad_solla import draw
+from simulations.stated.overlaps import UserOverlapTheory
 from simulations.stated.overlaps import risk as risk_of
+from simulations.stated.user_theory import load_theory
 from symbolic.overlaps import Directions, Euclidean, Normal, OverlapTheory, Size, Vectors, sqrt
 
 FILE = Path(__file__).parents[1] / "examples" / "saad_solla.py"
@@ -58,17 +59,17 @@ class Equations:
 
     def __init__(self, K: int, equivalent: bool = True) -> None:
         self.K, self.equivalent = K, equivalent
-        self.sign, self.one = np.repeat([1.0, -1.0], K), np.eye(K)
+        self.sign, self.identity = np.repeat([1.0, -1.0], K), np.eye(K)
 
     def gram(self, state: Array) -> Array:
         """Return the overlaps of all vectors (2 K, 2 K)."""
-        K, one, result = self.K, self.one, np.empty((2 * self.K, 2 * self.K))
+        K, identity, result = self.K, self.identity, np.empty((2 * self.K, 2 * self.K))
         if self.equivalent:
             Q, C, R, S = state
-            result[:K, :K], result[:K, K:] = C + (Q - C) * one, S + (R - S) * one
+            result[:K, :K], result[:K, K:] = C + (Q - C) * identity, S + (R - S) * identity
         else:
             result[:K, :K], result[:K, K:] = np.reshape(state, (2, K, K))
-        result[K:, :K], result[K:, K:] = result[:K, K:].T, one
+        result[K:, :K], result[K:, K:] = result[:K, K:].T, identity
         return result
 
     def loss(self, state: Array) -> float:
@@ -92,8 +93,8 @@ class Equations:
     def distance(self, state: Array) -> float:
         """Return the largest distance of Q and R from those of units of the teacher."""
         gram, K = self.gram(state), self.K
-        goal = self.one[np.argmax(gram[:K, K:], axis=1)]
-        return float(np.abs(gram[:K] - np.hstack([self.one, goal])).max())
+        goal = self.identity[np.argmax(gram[:K, K:], axis=1)]
+        return float(np.abs(gram[:K] - np.hstack([self.identity, goal])).max())
 
     def flow(self, start: Array) -> "Flow":
         """Return the flow from a start until it has settled."""
@@ -234,7 +235,7 @@ def disagreement(risk: OverlapRisk, state: Array, loss: float, velocity: Array) 
     return max(float(off), abs(risk.loss(state) / loss - 1.0))
 
 
-def comparison(theory: Any, seed: int) -> dict[str, Any]:
+def comparison(theory: UserOverlapTheory, seed: int) -> dict[str, Any]:
     """Return the row of the table `DERIVED`: derived risk against the equations of the paper."""
     K, rng, separate = FREE, rng_at(seed, 1), separate_units(FREE)
     risk, alike, free = theory.risk(K=K, d=2 * K), Equations(K), Equations(K, equivalent=False)
@@ -268,7 +269,8 @@ def random_row(run: int, rng: np.random.Generator) -> dict[str, Any]:
 
 def measure(context: Context) -> Measurement:
     """Evaluate the plateau, and integrate flows from equivalent and from random units."""
-    theory = patchdyn.load_theory(FILE)
+    theory = load_theory(FILE)
+    assert isinstance(theory, UserOverlapTheory)
     plateaus = [plateau_row(theory.risk(K=K, d=2 * K), K) for K in UNITS]
     derived = comparison(theory, context.seed)
     units = context.choose(quick=FLOWS_OF[:1], full=FLOWS_OF)
@@ -345,11 +347,11 @@ def _figure(flows: Mapping[Any, Flow], plateaus: list[dict[str, Any]]) -> Figure
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers in the sentence of the claim."""
     rows, flows = tables["plateaus"].data, tables["flows"].data
-    stated, alike = (flows.growth.xs(name, level="start") for name in ("as stated", "alike"))
+    paper, alike = (flows.growth.xs(name, level="start") for name in ("as stated", "alike"))
     return {
         "loss": max(rows.loss_off.abs().max(), rows.rate_off.abs().max()),
-        "low": 100.0 * stated.min(),
-        "high": 100.0 * stated.max(),
+        "low": 100.0 * paper.min(),
+        "high": 100.0 * paper.max(),
         "alike": 100.0 * alike.abs().max(),
         "runs": tables["random starts"].count("the units become the teacher's"),
     }
