@@ -133,30 +133,23 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
         *(("exponents", "time is proportional to T sqrt(d)",
            {"off": sign * 0.049}, {"off": sign * 0.051}) for sign in (1.0, -1.0)),
     ],
-    "saad-solla": [
-        ("plateaus", "it is stationary", {"residual": 9e-15}, {"residual": 1.1e-14}),
-        *(("plateaus", "its loss is the formula",
-           {"loss_off": sign * 9e-13}, {"loss_off": sign * 1.1e-12}) for sign in (1.0, -1.0)),
-        *(("plateaus", "its largest growth rate is the formula",
-           {"rate_off": sign * 9e-10}, {"rate_off": sign * 1.1e-9}) for sign in (1.0, -1.0)),
-        *(("derived", "the derived theory is the paper's",
-           {"equivalent": 0.0, "separate": 0.0} | {part: 9e-13},
-           {"equivalent": 0.0, "separate": 0.0} | {part: 1.1e-12})
-          for part in ("equivalent", "separate")),
-        *(("derived", "their flows agree", {"flow": sign * 9e-6}, {"flow": sign * 1.1e-5})
-          for sign in (1.0, -1.0)),
-        *((table, "the flow rests at the plateau",
-           {"rests": sign * (limit - 0.001)}, {"rests": sign * (limit + 0.001)})
-          for table, limit in (("flows", 0.01), ("random starts", 0.03)) for sign in (1.0, -1.0)),
-        *((table, "the differences grow at the escape rate",
-           {"growth": sign * (limit - 0.001)}, {"growth": sign * (limit + 0.001)})
-          for table, limit in (("flows", 0.01), ("random starts", 0.03)) for sign in (1.0, -1.0)),
-        ("flows", "the units become the teacher's", {"end": 9e-7}, {"end": 1.1e-6}),
-        ("random starts", "the units become the teacher's",
-         {"end": 9e-7, "teachers": 3}, {"end": 1.1e-6, "teachers": 3}),
-        ("random starts", "the units become the teacher's",
-         {"end": 9e-7, "teachers": 3}, {"end": 9e-7, "teachers": 2}),
-        *(("delays", "a smaller start delays by log / rate",
-           {"delay": 1.0 + sign * 0.009}, {"delay": 1.0 + sign * 0.011}) for sign in (1.0, -1.0)),
+    "theory-markov-chain": [
+        ("reduction", "four order parameters", {"order_parameters": 4}, {"order_parameters": 5}),
+        ("reduction", "the reduction is the full model", {"agrees": True}, {"agrees": False}),
+        ("reduction", "the derived loss is the formula", {"formula": 9e-13}, {"formula": 1.1e-12}),
+        ("reduction", "the energy is conserved", {"conserved": 9e-13}, {"conserved": 1.1e-12}),
+        ("reduction", "derived flows separate at the boundary",
+         {"sides": True}, {"sides": False}),
+        *(("boundary", "the boundary has the critical energy",
+           {"off": sign * 9e-7}, {"off": sign * 1.1e-6}) for sign in (1.0, -1.0)),
+        ("random starts", "every start ends as its energy says", {"wrong": 0}, {"wrong": 1}),
+        *(("random starts", "both ends occur", {"bigram": 1, "unigram": 1},
+           {"bigram": 1, "unigram": 1} | {end: 0}) for end in ("bigram", "unigram")),
+        ("random starts", "the energy is conserved along flows",
+         {"drift": 9e-7}, {"drift": 1.1e-6}),
+        *(("trained attention", "attention changes no end",
+           {"escapes": 0, "lost": 0}, {"escapes": 0, "lost": 0} | {end: 1})
+          for end in ("escapes", "lost")),
+        ("large starts", "attention changes no end", {"as_said": True}, {"as_said": False}),
     ],
 }  # fmt: skip
