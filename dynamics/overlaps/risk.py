@@ -1,17 +1,19 @@
 """Population risk of a theory whose order parameters are overlaps."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from flint import arb, ctx
 
 from dynamics.core.balls.exact import above, exact
-from dynamics.core.checks import finite, require
+from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
 from dynamics.core.optimizers import Optimizer
 from dynamics.core.risk import Risk
 from dynamics.overlaps.algebra import Algebra
+from dynamics.overlaps.descent import VectorDescent
 from dynamics.overlaps.formula import Derivatives, Formula
 from dynamics.overlaps.moments import BALLS, FLOATS
 from dynamics.theory.data import Array
@@ -49,6 +51,7 @@ class OverlapRisk(Risk):
     trajectory = TheoryTrajectory
     tolerance = 1e-12
     rotated = "the vectors of this theory"
+    plans_contain_optimizer = True
 
     def __init__(
         self, problem: TheoryProblem, formula: Formula, fixed: tuple[arb, ...], algebra: Algebra
@@ -71,32 +74,26 @@ class OverlapRisk(Risk):
             )
         return numbers
 
-    def check_optimizer(self, rule: Optimizer) -> None:
-        """Raise ParameterError unless the optimizer is plain gradient descent."""
-        super().check_optimizer(rule)
-        require(
-            rule.is_plain,
-            "optimizer",
-            rule.name,
-            "gd without weight decay: the overlaps of a velocity are no order parameters here",
-        )
-
     def _gram(self, state: Any) -> list[float]:
         return [*map(float, state), *self._fixed_floats]
 
+    def gram_matrix(self, state: Any) -> list[float]:
+        """Return the Gram matrix of all vectors: one number for each ordered pair orbit."""
+        return self.algebra.matrix(self._gram(state))
+
     def _at(self, state: Any) -> Derivatives:
         try:
-            return self._floats.at(self._gram(state), len(self.order_parameters), FLOATS)
+            return self._floats.at(self._gram(state), len(self.order_parameters), FLOATS)[0]
         except ValueError as error:  # the square root of a negative number
             raise OverflowError(f"the overlaps {list(map(float, state))} overflow") from error
 
     def loss(self, state: Any) -> float:
         """Return the risk without its bound, faster than `evaluate`."""
-        return float(self._at(state).loss)
+        return float(self._at(state).value)
 
     def coefficients(self, state: Any) -> list[float]:
         """Return S, projected for vectors on a sphere: one number for each ordered pair orbit."""
-        algebra, gram = self.algebra, self.algebra.matrix(self._gram(state))
+        algebra, gram = self.algebra, self.gram_matrix(state)
         try:
             slopes = self._at(state).gradient
         except ValueError as error:
@@ -106,14 +103,14 @@ class OverlapRisk(Risk):
     def gradient(self, state: Any) -> Any:
         """Return S G + G S^T at the order parameters, (n,): minus the velocity of the flow."""
         self.evaluations += 1
-        gram = self.algebra.matrix(self._gram(state))
+        gram = self.gram_matrix(state)
         return np.array(self.algebra.velocity(self.coefficients(state), gram))
 
-    def step(self, state: Any, learning_rate: float) -> Array:
+    def step(self, state: Any, learning_rate: float, weight_decay: float = 0.0) -> Array:
         """Return the overlaps after one step of gradient descent on the vectors, (n,).
 
-        The step is exact: A G A^T with A = 1 - learning_rate S, a quadratic polynomial in the
-        learning rate. Vectors on a sphere are normalized after the step.
+        The step is exact: A G A^T with A = 1 - learning_rate (S + weight_decay), a quadratic
+        polynomial in the learning rate. Vectors on a sphere are normalized after the step.
 
         Parameters
         ----------
@@ -121,22 +118,31 @@ class OverlapRisk(Risk):
             Overlaps (n,).
         learning_rate
             Step size of the vectors.
+        weight_decay
+            Trained vectors are multiplied by 1 - learning_rate x weight_decay first.
         """
-        rate = finite("learning_rate", learning_rate)
-        gram = self.algebra.matrix(self._gram(state))
-        return np.array(self.algebra.step(self.coefficients(state), gram, rate))
+        rate, decay = finite("learning_rate", learning_rate), finite("weight_decay", weight_decay)
+        gram = self.gram_matrix(state)
+        return np.array(self.algebra.step(self.coefficients(state), gram, rate, decay))
 
-    def descent_plan(self, state: Any, learning_rate: float) -> Any:
+    def descent_plan(self, state: Any, learning_rate: float, optimizer: Optimizer) -> Any:
         """Return the exact step for the loop of gradient descent."""
-        return _ExactStep(self, learning_rate)
+        return VectorDescent(self, learning_rate, optimizer)
 
     def jacobian(self, state: Any) -> Array:
         """Return the (n, n) matrix d gradient_i / d state_k."""
+        algebra, gram, s = self.algebra, self.gram_matrix(state), self.coefficients(state)
+        columns = []
+        for change, moved in self._changes(state):
+            pairs = zip(algebra.velocity(change, gram), algebra.velocity(s, moved))
+            columns.append([x + y for x, y in pairs])
+        return np.array(columns).T
+
+    def _changes(self, state: Any) -> Iterator[tuple[list[float], list[float]]]:
+        """Yield the derivatives of S and of the Gram matrix in each order parameter."""
         algebra, n = self.algebra, len(self.order_parameters)
-        gram, derivatives = algebra.matrix(self._gram(state)), self._at(state)
-        free = algebra.coefficients(derivatives.gradient)
-        projected = algebra.projected(free, gram)
-        hessian, columns = derivatives.hessian, []
+        gram, derivatives = self.gram_matrix(state), self._at(state)
+        free, hessian = algebra.coefficients(derivatives.gradient), derivatives.hessian
         for k in range(n):
             change = [0.0] * (n + len(self._fixed))
             change[k] = 1.0
@@ -146,10 +152,7 @@ class OverlapRisk(Risk):
                 radial = algebra.multiply(slopes, gram), algebra.multiply(free, moved)
                 pairs = zip(slopes, *radial, algebra.sphere)
                 slopes = [x - r - s if sphere else x for x, r, s, sphere in pairs]
-            first = algebra.velocity(slopes, gram)
-            second = algebra.velocity(projected, moved)
-            columns.append([x + y for x, y in zip(first, second)])
-        return np.array(columns).T
+            yield slopes, moved
 
     def evaluate(self, state: Any) -> Value:
         """Return risk and gradient with certified bounds of quadrature and rounding.
@@ -161,26 +164,17 @@ class OverlapRisk(Risk):
         if not (math.isfinite(loss) and np.isfinite(gradient).all()):
             raise OverflowError(f"the risk is {loss}")
         with ctx.workprec(BITS):
-            gram = [*(exact(float(x)) for x in state), *self._fixed]
-            certified = self._balls.at(gram, len(self.order_parameters), BALLS)
-            bound = above(abs(certified.loss - exact(loss)))
-            matrix = self.algebra.matrix(gram)
-            free = self.algebra.coefficients(certified.gradient)
-            balls = self.algebra.velocity(self.algebra.projected(free, matrix), matrix)
+            certified, balls = self._certified([*(exact(float(x)) for x in state), *self._fixed])
+            bound = above(abs(certified - exact(loss)))
             bounds = [above(abs(x - exact(float(y)))) for x, y in zip(balls, gradient)]
         return Value(loss, bound, gradient, np.array(bounds))
 
-
-class _ExactStep:
-    """Plan of gradient descent: the gradient that leads to the exact step at one rate."""
-
-    def __init__(self, risk: OverlapRisk, learning_rate: float) -> None:
-        self.risk, self.learning_rate = risk, learning_rate
-
-    def gradient_within(self, theta: Array, out: Array) -> bool:
-        """Write (theta - step) / rate to ``out``; it is always within the tolerance."""
-        out[:] = (theta - self.risk.step(theta, self.learning_rate)) / self.learning_rate
-        return True
+    def _certified(self, gram: list[arb]) -> tuple[arb, list[arb]]:
+        """Return balls around risk and gradient at balls around the Gram entries."""
+        certified = self._balls.at(gram, len(self.order_parameters), BALLS)[0]
+        matrix, free = self.algebra.matrix(gram), self.algebra.coefficients(certified.gradient)
+        motion = self.algebra.velocity(self.algebra.projected(free, matrix), matrix)
+        return certified.value, motion
 
 
 def _float(x: arb) -> float:

@@ -292,8 +292,8 @@ def _comparisons(relation: Relation) -> list[Term] | None:
     related = [row for row, value in zip(rows, relation.values) if value]
     if len(rows) > _DESCRIBED or not related or not set(relation.values) <= {0, 1}:
         return None
-    signs = [x for x in product((1, 0, -1), repeat=len(relation.axes)) if _is_simple(x)]
-    terms = [(x, max(_dot(x, row) for row in related), r"\leq") for x in signs]
+    simple = [x for x in product((1, 0, -1), repeat=len(relation.axes)) if _is_simple(x)]
+    terms: list[Term] = [(x, max(_dot(x, row) for row in related), r"\leq") for x in simple]
     terms = [x for x in terms if any(_dot(x[0], row) > x[1] for row in rows)]
 
     def number(chosen: list[Term]) -> int:
@@ -304,11 +304,11 @@ def _comparisons(relation: Relation) -> list[Term] | None:
     for x in sorted(terms, key=lambda x: sum(map(abs, x[0])) % 3):
         rest = [y for y in terms if y is not x]
         terms = rest if number(rest) == len(related) else terms
-    equal = {}
-    for x, most, _ in terms:
-        if min(_dot(x, row) for row in related) == most:
-            first = max(x, _minus(x))
-            equal[first] = first, most if first == x else -most, "="
+    equal: dict[tuple[int, ...], Term] = {}
+    for signs, most, _ in terms:
+        if min(_dot(signs, row) for row in related) == most:
+            first = max(signs, _minus(signs))
+            equal[first] = first, most if first == signs else -most, "="
     return [*equal.values(), *(x for x in terms if max(x[0], _minus(x[0])) not in equal)]
 
 
@@ -329,7 +329,8 @@ def _dot(signs: Sequence[int], positions: Sequence[int]) -> int:
 def _comparison(term: Term, at: Sequence[str]) -> str:
     """Return the LaTeX of a comparison."""
     signs, most, symbol = term
-    if signs.count(1) < signs.count(-1) == 1 or (symbol == "=" and most < 0):
+    least = 0 if symbol == "=" else -1
+    if 1 not in signs or (-1 in signs and most < least):
         signs, most, symbol = _minus(signs), -most, symbol.replace("leq", "geq")
     left, right = ([x for sign, x in zip(signs, at) if sign == side] for side in (1, -1))
     if right and symbol == r"\leq" and most == -1:
