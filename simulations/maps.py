@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -222,7 +223,7 @@ def _plain_map(sweep: Sweep, name: str) -> Map:
     scale = "log" if spread else "linear"
     return Map(
         name=netcdf_name(name).replace(" ", "-"),
-        title=label.capitalize(),
+        title=label[:1].upper() + label[1:],
         label=name,
         value=lambda _, data: data[name],
         none="not defined",
@@ -238,7 +239,12 @@ def outcome_map(sweep: Sweep, name: str) -> Map:
     return _plain_map(sweep, name)
 
 
-def map_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset:
+def map_data(
+    sweep: Sweep,
+    chosen: Map,
+    at: Mapping[str, Any],
+    scales: Mapping[str, str] = MappingProxyType({}),
+) -> xarray.Dataset:
     """Return the data of a map.
 
     Parameters
@@ -249,6 +255,8 @@ def map_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset
         Map to evaluate.
     at
         Fixed values of all but two axes.
+    scales
+        Mapping from axis, or ``"value"``, to ``"log"`` or ``"linear"``.
 
     Returns
     -------
@@ -259,6 +267,11 @@ def map_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset
     import xarray
 
     plane, (y, x) = sweep.slice(at)
+    for name in (x, y):
+        if scales.get(name) == "log" and not all(_is_positive(value) for value in sweep.axes[name]):
+            raise ParameterError(
+                f"{name} = log is not allowed: the values must be positive numbers"
+            )
     dims = (netcdf_name(y), netcdf_name(x))
     plane = plane.transpose(*dims)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -268,7 +281,8 @@ def map_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset
         }
         value = chosen.value(sweep, plane)
     ran = plane["status"] == "completed"
-    if chosen.scale == "log":
+    scale = scales.get("value", chosen.scale)
+    if scale == "log":
         value = value.where(value > 0.0)
     status = xarray.where(ran, xarray.where(value.isnull(), "none", "value"), plane["status"])
     data: dict[str, Any] = {
@@ -276,14 +290,18 @@ def map_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset
         "status": (dims, status.values.astype(object)),
     }
     data |= {f"overlay {name}": overlay for name, overlay in overlays.items()}
-    fixed = {name: sweep.axes[name][index] for name, index in sweep.indices(at).items()}
+    single = {name: values[0] for name, values in sweep.axes.items() if len(values) == 1}
+    nearest = {name: sweep.axes[name][index] for name, index in sweep.indices(at).items()}
+    fixed = {**sweep.config.fixed, **single, **nearest}
     attributes = {
         "x": x,
         "y": y,
         "label": chosen.label,
         "title": chosen.title,
         "none": chosen.none,
-        "scale": chosen.scale,
+        "scale": scale,
+        "x_scale": scales.get(x, ""),
+        "y_scale": scales.get(y, ""),
         "levels": json.dumps(chosen.levels),
         "name": chosen.name,
         "fixed": json.dumps(fixed),
@@ -291,6 +309,11 @@ def map_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Dataset
         "stamp": str(sweep.data.attrs["stamp"]),
     }
     return xarray.Dataset(data, {name: plane[name].values for name in dims}, attributes)
+
+
+def _is_positive(value: Any) -> bool:
+    """Return whether a value of an axis is a positive number."""
+    return not isinstance(value, str) and value > 0.0
 
 
 def cases_of(sweep: Sweep, plane: xarray.Dataset) -> list[Case | None]:

@@ -209,13 +209,14 @@ class _Run:
     def _new_plan(self) -> Any:
         """Return the gradient plan of the current state."""
         state = self.population.state(self.theta)
-        return self.population.descent_plan(state, self.learning_rate)
+        return self.population.descent_plan(state, self.learning_rate, self.optimizer)
 
     def _advance(self, gradient_plan: Any, last: int) -> int:
         """Run the loop on a plan up to a step; return the stop code."""
         before, loop = self.step, descent_loop(gradient_plan.__class__)
         code = self.optimizer.code(self.population.trained)
-        optimizer = None if self.optimizer.is_plain else (code, self.moments)
+        is_in_plan = self.optimizer.is_plain or self.population.plans_contain_optimizer
+        optimizer = None if is_in_plan else (code, self.moments)
         with np.errstate(over="ignore", invalid="ignore"):  # the loop tests for these itself
             self.step, reason = loop(
                 gradient_plan,

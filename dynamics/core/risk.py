@@ -58,6 +58,9 @@ class Risk(ABC):
     rotated
         The trained parameters that a rotation may mix, in text; empty if there are none. Adam and
         sign descent, which do not commute with rotations, are rejected where there are some.
+    plans_contain_optimizer
+        Whether `descent_plan` applies momentum and weight decay, which then act on parameters of
+        which the order parameters are no linear functions.
 
     Notes
     -----
@@ -73,6 +76,7 @@ class Risk(ABC):
     evaluations: int
     trajectory: ClassVar[type[Trajectory]] = Trajectory
     rotated: ClassVar[str] = "the parameters of this theory"
+    plans_contain_optimizer: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -242,7 +246,7 @@ class Risk(ABC):
         """
         return self
 
-    def descent_plan(self, state: Any, learning_rate: float) -> Any:
+    def descent_plan(self, state: Any, learning_rate: float, optimizer: "Optimizer") -> Any:
         """Return the plan of gradient descent near a state; by default that of the gradient.
 
         A theory whose order parameters are no linear functions of the parameters overrides it: its

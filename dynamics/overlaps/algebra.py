@@ -48,8 +48,6 @@ class Algebra(NamedTuple):
         Whether the first vector is trained.
     sphere
         Whether the orbit is the diagonal of vectors on a sphere.
-    spheres
-        For each orbit, the diagonal orbits of those of its two vectors that lie on a sphere.
     number
         Number of unordered pairs of each Gram entry.
     representative
@@ -64,7 +62,6 @@ class Algebra(NamedTuple):
     diagonal: tuple[bool, ...]
     trained: tuple[bool, ...]
     sphere: tuple[bool, ...]
-    spheres: tuple[tuple[int, ...], ...]
     number: tuple[int, ...]
     representative: tuple[int, ...]
     blocks: Blocks
@@ -83,6 +80,10 @@ class Algebra(NamedTuple):
     def transpose(self, matrix: Numbers) -> list[Any]:
         """Return the transposed matrix."""
         return [matrix[k] for k in self.transposed]
+
+    def symmetric(self, matrix: Numbers) -> list[Any]:
+        """Return the sum of a matrix and its transpose."""
+        return [x + y for x, y in zip(matrix, self.transpose(matrix))]
 
     def coefficients(self, slopes: Numbers) -> list[Any]:
         """Return S from the derivatives of the loss in the varying Gram entries."""
@@ -105,19 +106,37 @@ class Algebra(NamedTuple):
 
     def velocity(self, coefficients: Numbers, gram: Numbers) -> list[Any]:
         """Return S G + G S^T at the varying Gram entries."""
-        product = self.multiply(coefficients, gram)
-        return [product[k] + product[self.transposed[k]] for k in self.representative]
+        return self.varying(self.symmetric(self.multiply(coefficients, gram)))
 
-    def step(self, coefficients: Numbers, gram: Numbers, rate: float) -> list[Any]:
-        """Return the varying entries of A G A^T with A = 1 - rate S, rows normalized on spheres."""
-        pairs = zip(coefficients, self.diagonal)
-        matrix = [float(diagonal) - rate * x for x, diagonal in pairs]
-        moved = self.multiply(self.multiply(matrix, gram), self.transpose(matrix))
-        for k, diagonals in enumerate(self.spheres):
-            for diagonal in diagonals:
-                if k != diagonal:
-                    moved[k] = moved[k] / moved[diagonal] ** 0.5
-        return [moved[k] for k in self.representative]
+    def shrinkage(self, factor: float) -> list[float]:
+        """Return the diagonal matrix that multiplies trained vectors by a factor."""
+        pairs = zip(self.diagonal, self.trained)
+        return [diagonal * (factor if trained else 1.0) for diagonal, trained in pairs]
+
+    def step(
+        self, coefficients: Numbers, gram: Numbers, rate: float, weight_decay: float = 0.0
+    ) -> list[Any]:
+        """Return the varying entries of A G A^T, with rows normalized on spheres.
+
+        A is the identity minus rate S, and minus rate weight_decay on trained vectors.
+        """
+        kept = self.shrinkage(1.0 - rate * weight_decay)
+        matrix = [diagonal - rate * x for diagonal, x in zip(kept, coefficients)]
+        moved = self.conjugated(matrix, gram)
+        return self.varying(self.conjugated(self.normalization(moved), moved))
+
+    def conjugated(self, left: Numbers, matrix: Numbers) -> list[Any]:
+        """Return the product A M A^T."""
+        return self.multiply(self.multiply(left, matrix), self.transpose(left))
+
+    def normalization(self, gram: Numbers) -> list[float]:
+        """Return the diagonal matrix that divides vectors on spheres by their norms."""
+        triples = zip(self.diagonal, self.sphere, gram)
+        return [1.0 / square**0.5 if sphere else float(d) for d, sphere, square in triples]
+
+    def varying(self, matrix: Numbers) -> list[Any]:
+        """Return the entries of a symmetric matrix that are order parameters."""
+        return [matrix[k] for k in self.representative]
 
     def smallest_eigenvalue(self, gram: Numbers) -> float:
         """Return the smallest eigenvalue of the irreducible blocks, relative to the largest."""

@@ -82,15 +82,27 @@ class DenseModel(NamedTuple):
                 gradient += coefficient * rest * slope
         return loss, gradient
 
-    def step(self, vectors: Array, rate: float) -> tuple[float, Array]:
-        """Return the loss, and the vectors after a step; normalized on spheres."""
+    def step(
+        self,
+        vectors: Array,
+        rate: float,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        velocity: Array | None = None,
+    ) -> tuple[float, Array, Array]:
+        """Return the loss, the vectors after a step (normalized on spheres) and the velocity.
+
+        The gradient of vectors on a sphere is projected; without momentum it is the velocity.
+        """
         loss, gradient = self.loss_and_gradient(vectors)
         gradient[~self.trained] = 0.0
         radial = np.sum(gradient * vectors, axis=1, keepdims=True)
         gradient -= np.where(self.sphere[:, None], radial * vectors, 0.0)
-        moved = vectors - rate * gradient
+        velocity = gradient if velocity is None else momentum * velocity + gradient
+        shrunk = np.where(self.trained[:, None], (1.0 - rate * weight_decay) * vectors, vectors)
+        moved = shrunk - rate * velocity
         norms = np.linalg.norm(moved, axis=1, keepdims=True)
-        return loss, np.where(self.sphere[:, None], moved / norms, moved)
+        return loss, np.where(self.sphere[:, None], moved / norms, moved), velocity
 
     def _mean(self, factors: tuple[DenseFactor, ...], vectors: Array) -> tuple[float, Array]:
         """Return the mean of a product of factors, and its gradient in all vectors."""

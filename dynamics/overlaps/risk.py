@@ -7,11 +7,12 @@ import numpy as np
 from flint import arb, ctx
 
 from dynamics.core.balls.exact import above, exact
-from dynamics.core.checks import finite, require
+from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
 from dynamics.core.optimizers import Optimizer
 from dynamics.core.risk import Risk
 from dynamics.overlaps.algebra import Algebra
+from dynamics.overlaps.descent import VectorDescent
 from dynamics.overlaps.formula import Derivatives, Formula
 from dynamics.overlaps.moments import BALLS, FLOATS
 from dynamics.theory.data import Array
@@ -49,6 +50,7 @@ class OverlapRisk(Risk):
     trajectory = TheoryTrajectory
     tolerance = 1e-12
     rotated = "the vectors of this theory"
+    plans_contain_optimizer = True
 
     def __init__(
         self, problem: TheoryProblem, formula: Formula, fixed: tuple[arb, ...], algebra: Algebra
@@ -71,18 +73,12 @@ class OverlapRisk(Risk):
             )
         return numbers
 
-    def check_optimizer(self, rule: Optimizer) -> None:
-        """Raise ParameterError unless the optimizer is plain gradient descent."""
-        super().check_optimizer(rule)
-        require(
-            rule.is_plain,
-            "optimizer",
-            rule.name,
-            "gd without weight decay: the overlaps of a velocity are no order parameters here",
-        )
-
     def _gram(self, state: Any) -> list[float]:
         return [*map(float, state), *self._fixed_floats]
+
+    def gram_matrix(self, state: Any) -> list[float]:
+        """Return the Gram matrix of all vectors: one number for each ordered pair orbit."""
+        return self.algebra.matrix(self._gram(state))
 
     def _at(self, state: Any) -> Derivatives:
         try:
@@ -96,7 +92,7 @@ class OverlapRisk(Risk):
 
     def coefficients(self, state: Any) -> list[float]:
         """Return S, projected for vectors on a sphere: one number for each ordered pair orbit."""
-        algebra, gram = self.algebra, self.algebra.matrix(self._gram(state))
+        algebra, gram = self.algebra, self.gram_matrix(state)
         try:
             slopes = self._at(state).gradient
         except ValueError as error:
@@ -106,14 +102,14 @@ class OverlapRisk(Risk):
     def gradient(self, state: Any) -> Any:
         """Return S G + G S^T at the order parameters, (n,): minus the velocity of the flow."""
         self.evaluations += 1
-        gram = self.algebra.matrix(self._gram(state))
+        gram = self.gram_matrix(state)
         return np.array(self.algebra.velocity(self.coefficients(state), gram))
 
-    def step(self, state: Any, learning_rate: float) -> Array:
+    def step(self, state: Any, learning_rate: float, weight_decay: float = 0.0) -> Array:
         """Return the overlaps after one step of gradient descent on the vectors, (n,).
 
-        The step is exact: A G A^T with A = 1 - learning_rate S, a quadratic polynomial in the
-        learning rate. Vectors on a sphere are normalized after the step.
+        The step is exact: A G A^T with A = 1 - learning_rate (S + weight_decay), a quadratic
+        polynomial in the learning rate. Vectors on a sphere are normalized after the step.
 
         Parameters
         ----------
@@ -121,19 +117,21 @@ class OverlapRisk(Risk):
             Overlaps (n,).
         learning_rate
             Step size of the vectors.
+        weight_decay
+            Trained vectors are multiplied by 1 - learning_rate x weight_decay first.
         """
-        rate = finite("learning_rate", learning_rate)
-        gram = self.algebra.matrix(self._gram(state))
-        return np.array(self.algebra.step(self.coefficients(state), gram, rate))
+        rate, decay = finite("learning_rate", learning_rate), finite("weight_decay", weight_decay)
+        gram = self.gram_matrix(state)
+        return np.array(self.algebra.step(self.coefficients(state), gram, rate, decay))
 
-    def descent_plan(self, state: Any, learning_rate: float) -> Any:
+    def descent_plan(self, state: Any, learning_rate: float, optimizer: Optimizer) -> Any:
         """Return the exact step for the loop of gradient descent."""
-        return _ExactStep(self, learning_rate)
+        return VectorDescent(self, learning_rate, optimizer)
 
     def jacobian(self, state: Any) -> Array:
         """Return the (n, n) matrix d gradient_i / d state_k."""
         algebra, n = self.algebra, len(self.order_parameters)
-        gram, derivatives = algebra.matrix(self._gram(state)), self._at(state)
+        gram, derivatives = self.gram_matrix(state), self._at(state)
         free = algebra.coefficients(derivatives.gradient)
         projected = algebra.projected(free, gram)
         hessian, columns = derivatives.hessian, []
@@ -169,18 +167,6 @@ class OverlapRisk(Risk):
             balls = self.algebra.velocity(self.algebra.projected(free, matrix), matrix)
             bounds = [above(abs(x - exact(float(y)))) for x, y in zip(balls, gradient)]
         return Value(loss, bound, gradient, np.array(bounds))
-
-
-class _ExactStep:
-    """Plan of gradient descent: the gradient that leads to the exact step at one rate."""
-
-    def __init__(self, risk: OverlapRisk, learning_rate: float) -> None:
-        self.risk, self.learning_rate = risk, learning_rate
-
-    def gradient_within(self, theta: Array, out: Array) -> bool:
-        """Write (theta - step) / rate to ``out``; it is always within the tolerance."""
-        out[:] = (theta - self.risk.step(theta, self.learning_rate)) / self.learning_rate
-        return True
 
 
 def _float(x: arb) -> float:

@@ -185,7 +185,7 @@ def add_output(parser: argparse.ArgumentParser, out: tuple[str, str], plot: str 
     output.add_argument("--json", action="store_true", help="print the results as JSON")
     output.add_argument("--out", type=Path, metavar=out[0], help=out[1])
     if plot:
-        output.add_argument("--plot", type=Path, metavar="FILE.png", help=plot)
+        output.add_argument("--plot", type=Path, metavar="FILE", help=plot)
     output.add_argument("--force", action="store_true", help="overwrite existing files")
 
 
@@ -194,7 +194,7 @@ def check_output(args: argparse.Namespace) -> None:
     files = {flag: getattr(args, flag, None) for flag in ("out", "plot")}
     for flag, file in files.items():
         if file is not None:
-            _check_output_file(f"--{flag}", file, force=args.force)
+            check_output_file(f"--{flag}", file, force=args.force)
     out, plot = files.values()
     if out is not None and plot is not None and _same_file(out, plot):
         raise BadInput(f"--out and --plot are not allowed to be the same file: {out}")
@@ -212,8 +212,16 @@ def report_written(file: Path) -> None:
     print(f"patchdyn: wrote {file}", file=sys.stderr)
 
 
-def _check_output_file(flag: str, file: Path, *, force: bool) -> None:
-    """Raise BadInput if a file cannot be written, or exists and ``force`` is not set."""
+def check_output_file(flag: str, file: Path, *, force: bool) -> None:
+    """Raise BadInput if a file cannot be written, or exists and ``force`` is not set.
+
+    Parameters
+    ----------
+    flag, file
+        Option and its file.
+    force
+        Whether an existing file is overwritten.
+    """
     from dynamics.core.files import FileError, obstacle
 
     try:

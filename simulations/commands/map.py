@@ -7,9 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, BadInput
-from simulations.commands.arguments import EXIT_CODES, add_optimizer, assignment, given_optimizer
+from simulations.commands.arguments import (
+    EXIT_CODES,
+    add_optimizer,
+    assignment,
+    check_output_file,
+    given_optimizer,
+)
+from simulations.commands.image_options import FORMATS, add_image_options, image_options
 
 if TYPE_CHECKING:
+    import xarray
+
+    from simulations.figures.image import Image
     from simulations.maps import Map, Sweep
 
 HELP = "draw regime maps of a sweep or, with --at, print one cell"
@@ -17,7 +27,7 @@ DESCRIPTION = """\
 Draw regime maps of the sweep in DIR over the plane of its two axes: the time at which patch
 association is learned (T1), violations of gamma >= rho, a second rise of alpha, the excess of the
 final test error over the best possible one and, for gradient descent, stability. Theoretical
-boundaries are drawn as lines. Each map is written to DIR/maps as PNG and as NetCDF.
+boundaries are drawn as lines. Each map is written to DIR/maps as an image and as NetCDF.
 """
 EPILOG = f"""\
 examples:
@@ -27,6 +37,8 @@ examples:
   patchdyn map density-nu --at qD/C^2=0.3 --at nu=0.01
                                                     print the nearest cell and its command
   patchdyn map DIR --at D=64                        draw a slice of a sweep with three axes
+  patchdyn map density-nu --quantity G --out G.pdf --size 8.5x7 --scale nu=linear
+                                                    write one map for a column of a paper
 
 {EXIT_CODES}
 """
@@ -46,10 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quantity", action="append", metavar="NAME", help="draw only this outcome (repeatable)"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder of the maps (default: DIR/maps)"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of the maps (default: DIR/maps); a name that ends in .pdf, .svg or .png is "
+        "the file of one map",
     )
+    parser.add_argument("--force", action="store_true", help="overwrite the file of --out")
     parser.add_argument("--json", action="store_true", help="print the cell as JSON")
     parser.add_argument("--theory", metavar="FILE.py", help="file of the theory of the sweep")
+    add_image_options(parser, "an axis of the sweep, or value for the colours")
     add_optimizer(parser)
 
 
@@ -90,35 +108,38 @@ def _at_optimizer(sweep: Sweep, optimizer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw_maps(sweep: Sweep, at: dict[str, Any], args: argparse.Namespace) -> int:
-    from simulations.maps import maps_of, outcome_map
+    from simulations.files import write_bytes, write_dataset
+    from simulations.maps import map_data, maps_of, outcome_map
 
     maps: tuple[Map, ...] = maps_of(sweep)
     if args.quantity:
         maps = tuple(outcome_map(sweep, name) for name in args.quantity)
-    out = args.out or args.folder / "maps"
+    out, file = args.out or args.folder / "maps", None
+    if out.suffix.lower().removeprefix(".") in FORMATS:
+        file, out = out, out.parent
+        if len(maps) != 1:
+            raise BadInput(
+                f"--out {file} is not allowed for {len(maps)} maps: choose one with --quantity"
+            )
+        check_output_file("--out", file, force=args.force)
+    image = image_options(args, (*sweep.axes, "value"), file)
     for regime_map in maps:
-        print(_draw(sweep, regime_map, at, out))
+        data = map_data(sweep, regime_map, at, image.scales)
+        path = file or out / f"{regime_map.name}.{image.format}"
+        content = _draw(data, image)
+        if file is None:
+            write_dataset(path.with_suffix(".nc"), data)
+        write_bytes(path, content)
+        print(path)
     return DONE
 
 
-def _draw(sweep: Sweep, chosen: Map, at: dict[str, Any], out: Path) -> Path:
-    """Write a map as PNG and NetCDF, and return the path of the image."""
-    import io
+def _draw(data: xarray.Dataset, image: Image) -> bytes:
+    """Return a map as an image."""
+    from simulations.figures import regime_map, render, report_figure
 
-    from matplotlib.figure import Figure
-
-    from simulations.figures import regime_map
-    from simulations.files import write_bytes, write_dataset
-    from simulations.maps import map_data
-
-    data = map_data(sweep, chosen, at)
-    figure = Figure(figsize=(6.4, 5.0), dpi=160, layout="constrained")
-    regime_map.draw(data, figure)
-    image = io.BytesIO()
-    figure.savefig(image, format="png")
-    write_dataset(out / f"{chosen.name}.nc", data)
-    write_bytes(out / f"{chosen.name}.png", image.getvalue())
-    return out / f"{chosen.name}.png"
+    figure = report_figure("map", "", "", regime_map.draw, data, (6.4, 5.0))
+    return render(figure, image)
 
 
 def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:

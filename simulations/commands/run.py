@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from simulations import theories
-from simulations.commands import DONE, FAILED, INTERRUPTED
+from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
 from simulations.commands.arguments import (
     EXIT_CODES,
     Parser,
     add_output,
     add_parameters,
+    assignment,
     check_output,
     given_parameters,
     report_written,
 )
+from simulations.commands.image_options import add_image_options, image_options
 
 if TYPE_CHECKING:
     import xarray
 
     from dynamics import Risk, Trajectory
     from simulations.case import Case
+    from simulations.figures.image import Image
     from simulations.system import System
 
 HELP = "compute one reduced trajectory"
+#: Axes of the plot with a choice of scale.
+_AXES = ("time", "loss")
 
 
 def parse(prog: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -69,6 +77,15 @@ Time is learning rate x steps: 10000 steps with learning rate 0.01 reach time 10
     add_output(
         parser, ("FILE.nc", "write the trajectory (NetCDF)"), "plot order parameters and risk"
     )
+    add_image_options(parser, ", ".join(_AXES))
+    parser.add_argument(
+        "--with",
+        dest="second",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="draw a second run in the same plot, with this parameter changed (repeatable)",
+    )
     parser.set_defaults(execute=partial(_execute, theory))
     return parser
 
@@ -95,18 +112,92 @@ Ctrl-C the results so far are printed, and written to --out, and the exit code i
 def _execute(theory: System, args: argparse.Namespace) -> int:
     """Check the output files and run."""
     check_output(args)
-    return solve(theory, given_parameters(args), args.out, args.plot, as_json=args.json)
+    values, image, second = given_parameters(args), None, None
+    changes = dict(assignment("--with", text) for text in args.second)
+    if args.plot is not None:
+        image = image_options(args, _AXES, args.plot)
+    if changes:
+        if args.plot is None:
+            raise BadInput("--with is not allowed without --plot: it draws a second run")
+        second = theory.build({**values, **changes})
+    plot = None if image is None else Plot(args.plot, image, second, ", ".join(args.second))
+    return solve(theory, values, args.out, plot, as_json=args.json)
 
 
 #: Number of records of a trajectory.
 RECORDS = 300
 
 
+@dataclass(frozen=True)
+class Plot:
+    """Plot of one run or two.
+
+    Attributes
+    ----------
+    path, image
+        File and options of the image.
+    second
+        Case of the second run; ``None``: there is none.
+    changes
+        Parameters in which the second run differs, as text.
+    """
+
+    path: Path
+    image: Image
+    second: Case | None = None
+    changes: str = ""
+
+    def write(self, theory: System, case: Case, run: Trajectory, population: Risk) -> None:
+        """Write the image of a run and, if there is one, of the second run."""
+        from simulations.figures import render, report_figure
+        from simulations.figures.shared import draw_run
+        from simulations.files import write_bytes
+
+        data = _drawn(run)
+        data.attrs = {"scales": json.dumps(dict(self.image.scales))}
+        if self.second is None:
+            data.attrs["events"] = json.dumps(_events(theory, case, run, population))
+        else:
+            _, other, _ = _compute(theory, self.second)
+            renamed = {name: f"{name} 2" for name in ("time", "state", "loss")}
+            data = data.merge(_drawn(other).rename(renamed))
+            data.attrs["runs"] = json.dumps(["as given", self.changes])
+        if self.image.scales.get("loss") == "log" and not min(run.loss) > 0.0:
+            raise BadInput("--scale loss=log is not allowed: the risk of this run is not positive")
+        figure = report_figure("run", "", "", draw_run, data, size=(7.0, 6.0))
+        write_bytes(self.path, render(figure, self.image))
+
+
+def _drawn(run: Trajectory) -> xarray.Dataset:
+    """Return order parameters and risk of a run."""
+    import numpy as np
+    import xarray
+
+    return xarray.Dataset(
+        {
+            "state": (("parameter", "time"), np.array(run.states).T),
+            "loss": ("time", np.array(run.loss)),
+        },
+        coords={"parameter": list(run.order_parameters), "time": np.array(run.time)},
+    )
+
+
+def _events(theory: System, case: Case, run: Trajectory, population: Risk) -> dict[str, float]:
+    """Return the times of the events of a run that happen; none of an interrupted run."""
+    from dynamics import Status
+
+    if run.status is Status.INTERRUPTED:
+        return {}
+    outcomes = theory.summarize(case, run, population)
+    names = [q.name for q in theory.outcomes if q.unit == "time" and q.name != "time"]
+    return {name: float(outcomes[name]) for name in names if math.isfinite(float(outcomes[name]))}
+
+
 def solve(
     theory: System,
     values: Mapping[str, Any],
     out: Path | None = None,
-    plot: Path | None = None,
+    plot: Plot | None = None,
     *,
     as_json: bool = False,
 ) -> int:
@@ -119,7 +210,7 @@ def solve(
     values
         Mapping from parameter to value, without defaults.
     out, plot
-        NetCDF file and PNG image to write, each optional.
+        NetCDF file and plot to write, each optional.
     as_json
         Print JSON instead of text.
 
@@ -136,8 +227,7 @@ def solve(
     began = perf_counter()
     population, trajectory, interrupted = _compute(theory, case)
     seconds = perf_counter() - began
-    dataset = partial(theory.dataset, case, trajectory, population)
-    saved = _save(out, plot, trajectory, dataset)
+    saved = _save(theory, case, (trajectory, population), out, plot)
     summary = summarize(theory, case, trajectory, population, seconds)
     print(to_json(summary) if as_json else as_text(theory, summary))
     if interrupted:
@@ -167,39 +257,26 @@ def _compute(theory: System, case: Case) -> tuple[Risk, Trajectory, bool]:
 
 
 def _save(
-    out: Path | None, plot: Path | None, run: Trajectory, dataset: Callable[[], xarray.Dataset]
+    theory: System,
+    case: Case,
+    result: tuple[Trajectory, Risk],
+    out: Path | None,
+    plot: Plot | None,
 ) -> bool:
     """Write the requested files and print their names; return whether this succeeded."""
-    from simulations.files import StoreError, write_bytes, write_dataset
+    from simulations.files import StoreError, write_dataset
 
+    run, population = result
     try:
         if out is not None:
-            write_dataset(out, dataset())
+            write_dataset(out, theory.dataset(case, run, population))
             report_written(out)
         if plot is not None and run.time.size > 1:
-            write_bytes(plot, _plot(run))
-            report_written(plot)
+            plot.write(theory, case, run, population)
+            report_written(plot.path)
         elif plot is not None:
             print("patchdyn: nothing to plot: the run ended at its start", file=sys.stderr)
     except StoreError as failure:
         print(f"patchdyn: {failure}", file=sys.stderr)
         return False
     return True
-
-
-def _plot(trajectory: Trajectory) -> bytes:
-    """Return a PNG image of order parameters and risk against time."""
-    import numpy as np
-    import xarray
-
-    from simulations.figures import render, report_figure
-    from simulations.figures.shared import draw_run
-
-    data = xarray.Dataset(
-        {
-            "state": (("parameter", "time"), np.array(trajectory.states).T),
-            "loss": ("time", np.array(trajectory.loss)),
-        },
-        coords={"parameter": list(trajectory.order_parameters), "time": np.array(trajectory.time)},
-    )
-    return render(report_figure("run", "", "", draw_run, data, size=(7.0, 6.0)))

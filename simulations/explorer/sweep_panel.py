@@ -24,7 +24,14 @@ from bokeh.models import (
 from simulations.explorer import fragments
 from simulations.explorer.controls import on_change
 from simulations.explorer.plots import TICKS, letters, plain_figure, without_latex
-from simulations.figures.regime_map import boundaries, cell_edges, colour_limits, without_value
+from simulations.figures.regime_map import (
+    axis_scale,
+    boundaries,
+    cell_edges,
+    colour_limits,
+    positions,
+    without_value,
+)
 from simulations.maps import Sweep, map_data, maps_of
 
 
@@ -172,11 +179,8 @@ def map_cells(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, boo
     for axis, name in zip("yx", map(str, data["value"].dims)):
         values = data[name].values
         is_text = values.dtype.kind in "OUS"
-        numbers = np.arange(values.size, dtype=float) if is_text else values.astype(float)
-        log[axis] = bool(
-            not is_text and (numbers > 0.0).all() and numbers.max() >= 8 * numbers.min()
-        )
-        edges[axis] = cell_edges(numbers, log[axis])
+        log[axis] = axis_scale(data, axis) == "log"
+        edges[axis] = cell_edges(positions(values), log[axis])
         texts[axis] = [value if is_text else f"{value:.6g}" for value in values.tolist()]
     i, j = np.indices(data["value"].shape).reshape(2, -1)
     values, statuses = data["value"].values.ravel(), data["status"].values.astype(str).ravel()

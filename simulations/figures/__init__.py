@@ -6,18 +6,14 @@ again from its NetCDF file. Short drawing functions stand next to their claim, l
 folder ``figures`` of a theory; this package contains those that several theories share.
 """
 
-import io
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import matplotlib.figure
 import xarray
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from simulations.figures.image import Image
 from simulations.reproduction.claim import Figure
-
-DPI = 160
 
 
 def report_figure(
@@ -43,11 +39,6 @@ def report_figure(
     return Figure(name, title, caption, partial(draw, data), data, size)
 
 
-def render(figure: Figure) -> bytes:
-    """Return a figure as PNG, without the global state of pyplot."""
-    canvas = matplotlib.figure.Figure(figsize=figure.size, dpi=DPI, layout="constrained")
-    FigureCanvasAgg(canvas)
-    figure.draw(canvas)
-    buffer = io.BytesIO()
-    canvas.savefig(buffer, format="png", dpi=DPI)
-    return buffer.getvalue()
+def render(figure: Figure, image: Image = Image()) -> bytes:  # noqa: B008
+    """Return a figure as an image, by default as PNG."""
+    return image.render(figure.draw, figure.size)

@@ -1,6 +1,7 @@
 """Regime map: a heat map over two parameters with contours and theoretical boundaries."""
 
 import json
+import textwrap
 from typing import Any
 
 import matplotlib
@@ -40,6 +41,8 @@ _NAMES = {
 }
 #: Contours are drawn only if this fraction of the cells has a value.
 _MOSTLY = 0.6
+#: Characters of a title in each inch of the width of a figure.
+_CHARACTERS = 11
 #: Colour and hatching of cells without a value, by status, and of other statuses.
 _WITHOUT_VALUE = {
     "none": ("#F2F2F2", ""),
@@ -58,7 +61,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the map described in `simulations.maps`, and return a mapping from name to artist."""
     ax = figure.subplots()
     y, x = map(str, data["value"].dims)
-    x_edges, y_edges = _edges(ax, data, x, "x"), _edges(ax, data, y, "y")
+    x_edges, y_edges = (_edges(ax, data, axis) for axis in "xy")
     values = np.ma.masked_invalid(data["value"].values)
     artists: dict[str, Any] = {"handles": []}
     if values.count():
@@ -75,24 +78,78 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ax.set_ylabel(_NAMES.get(data.attrs["y"], data.attrs["y"]))
     for spine in ax.spines.values():
         spine.set_visible(True)
-    fixed = ", ".join(
-        f"{_NAMES.get(n, n)} = {v:g}" for n, v in json.loads(data.attrs["fixed"]).items()
-    )
-    ax.set_title(data.attrs["title"] + (f" ({fixed})" if fixed else ""))
+    ax.set_title(_title(data, int(_CHARACTERS * figure.get_figwidth())))
     if artists["handles"]:
         figure.legend(handles=artists["handles"], loc="outside lower center", ncols=2)
     return artists
 
 
-def _edges(ax: Axes, data: xarray.Dataset, name: str, which: str) -> np.ndarray:
+def _title(data: xarray.Dataset, characters: int) -> str:
+    """Return the title and, in lines of this many characters, the fixed parameters."""
+    equations = [
+        f"{_NAMES.get(name, name)}\xa0=\xa0{value if isinstance(value, str) else f'{value:g}'}"
+        for name, value in json.loads(data.attrs["fixed"]).items()
+    ]
+    title, fixed = str(data.attrs["title"]), ", ".join(equations)
+    lines = textwrap.wrap(fixed, characters, break_long_words=False)
+    return "\n".join([title, *(line.replace("\xa0", " ") for line in lines)])
+
+
+def positions(values: np.ndarray) -> np.ndarray:
+    """Return the coordinates of the values of an axis: numbers, or the indices of texts."""
+    if values.dtype.kind in "OUS":
+        return np.arange(values.size, dtype=float)
+    return values.astype(float)
+
+
+def axis_scale(data: xarray.Dataset, axis: str) -> str:
+    """Return the scale of an axis of a map, ``"log"`` or ``"linear"``.
+
+    Parameters
+    ----------
+    data
+        Map; its attribute ``x_scale`` or ``y_scale`` has precedence. By default evenly spaced
+        values are linear. Others are logarithmic if their logarithms are evenly spaced, or if they
+        are positive and span a factor of 8.
+    axis
+        ``"x"`` or ``"y"``.
+    """
+    values = positions(data[_dimension(data, axis)].values)
+    chosen = data.attrs.get(f"{axis}_scale")
+    if chosen:
+        return str(chosen)
+    if values.size > 2 and _even(values):
+        return "linear"
+    if not (values > 0.0).all():
+        return "linear"
+    geometric = values.size > 2 and _even(np.log(values))
+    return "log" if geometric or values.max() >= 8.0 * values.min() else "linear"
+
+
+def _dimension(data: xarray.Dataset, axis: str) -> str:
+    """Return the dimension of an axis: y is the first one of a map, x the second."""
+    return str(data["value"].dims["yx".index(axis)])
+
+
+def _even(values: np.ndarray) -> bool:
+    """Return whether values are evenly spaced, integers up to rounding."""
+    even = np.linspace(values[0], values[-1], values.size)
+    rounded = bool(np.all(values == np.round(values))) and values.size > 3
+    allowed = 0.5 if rounded else 1e-6 * abs(values[-1] - values[0])
+    return bool(np.all(np.abs(values - even) <= allowed))
+
+
+def _edges(ax: Axes, data: xarray.Dataset, which: str) -> np.ndarray:
     """Set scale and ticks of an axis, and return the edges of its cells."""
-    values = data[name].values.astype(float)
-    log = bool((values > 0.0).all() and values.max() >= 8.0 * values.min())
+    labels = data[_dimension(data, which)].values
+    values, log = positions(labels), axis_scale(data, which) == "log"
     edges = cell_edges(values, log)
     axis = ax.xaxis if which == "x" else ax.yaxis
     if log:
         (ax.set_xscale if which == "x" else ax.set_yscale)("log")
-    if all(float(v).is_integer() for v in values) and values.size <= 12:
+    if labels.dtype.kind in "OUS":
+        axis.set_ticks(values, [str(label) for label in labels])
+    elif all(float(v).is_integer() for v in values) and values.size <= 12:
         axis.set_ticks(values, [f"{int(v)}" for v in values])
         axis.set_ticks([], minor=True)
     elif log:
@@ -169,8 +226,8 @@ def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -
     shown = np.log10(values) if data.attrs["scale"] == "log" else values
     heights = np.log10(levels) if data.attrs["scale"] == "log" else np.array(levels)
     lines = ax.contour(
-        data[x].values.astype(float),
-        data[y].values.astype(float),
+        positions(data[x].values),
+        positions(data[y].values),
         shown,
         levels=heights,
         colors="white",
@@ -213,8 +270,8 @@ def _overlays(ax: Axes, data: xarray.Dataset, x: str, y: str) -> list[Any]:
     handles = []
     for name, (colour, dash) in boundaries(data).items():
         ax.contour(
-            data[x].values.astype(float),
-            data[y].values.astype(float),
+            positions(data[x].values),
+            positions(data[y].values),
             data[name].values,
             levels=[0.0],
             linewidths=1.8,

@@ -1,18 +1,24 @@
 """Drawings that several theories share: a run, a tube, slopes, the difference of two models."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simulations.figures.style import (
     COLOURS,
     LABELS,
     PROBLEM_STYLES,
     REFERENCE,
+    TIME,
     log_time,
     panel_letter,
+    panel_letters,
     problem_style,
+    shade_times,
     signed_log,
     styled,
 )
@@ -21,37 +27,93 @@ from simulations.figures.style import (
 _SMALL = 0.05
 #: Longer names of problems are listed in one column of the legend.
 _LONG = 40
+#: Dashes of the second run.
+_SECOND = (0, (4, 1.5))
 
 
 @styled
 def draw_run(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Plot the order parameters of a run, small ones in a panel of their own, and its risk."""
-    later = data.isel(time=slice(1, None))  # a logarithmic axis cannot show time 0
-    time = later["time"].values
-    reach = np.nan_to_num(np.abs(later["state"].values)).max(axis=1)
+    """Plot the order parameters of a run, small ones in a panel of their own, and its risk.
+
+    Parameters
+    ----------
+    data
+        Variables ``state`` (parameter, time), ``loss`` (time) and, for a second run, ``state 2``
+        (parameter, time 2) and ``loss 2`` (time 2). The attribute ``events`` is a mapping in JSON
+        from event to time, ``runs`` a list of the descriptions of two runs, ``scales`` a mapping
+        from ``time`` or ``loss`` to ``"log"`` or ``"linear"``; each is optional.
+    figure
+        Figure.
+    """
+    scales = json.loads(data.attrs.get("scales", "{}"))
+    runs = [""] if "loss 2" not in data else ["", " 2"]
+    if scales.get("time", "log") == "log":  # a logarithmic axis cannot show time 0
+        data = data.isel({f"time{run}": slice(1, None) for run in runs})
+    states = np.hstack([data[f"state{run}"].values for run in runs])
+    reach = np.nan_to_num(np.abs(states)).max(axis=1)
     large = reach >= _SMALL * reach.max()
     groups = [group for group in (large, ~large) if group.any()]
+    labels = ["order parameters", "small parameters"] if len(groups) > 1 else ["order parameters"]
     panels = figure.subplots(len(groups) + 1, 1, sharex=True)
     artists: dict[str, Any] = {}
+    for run in runs:
+        _draw_states(panels, groups, data, run, artists)
+        style = {"color": COLOURS["loss"], "linestyle": _SECOND if run else "-"}
+        curve = panels[-1].plot(data[f"time{run}"], data[f"loss{run}"], **style)
+        artists[f"loss{run}"] = curve[0]
+    for ax, label in zip(panels, labels):
+        ax.axhline(0.0, **REFERENCE)
+        ax.set_ylabel(label)
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    panels[-1].set_ylabel(LABELS["loss"])
+    _scale_run(panels, data, runs, scales)
+    events = json.loads(data.attrs.get("events", "{}"))
+    for ax in panels:
+        artists["events"] = shade_times(ax, events, names=ax is panels[0])
+    panel_letters(panels)
+    if len(runs) > 1:
+        handles = [artists["loss"], artists["loss 2"]]
+        figure.legend(handles, json.loads(data.attrs["runs"]), loc="outside lower center", ncols=2)
+    return artists
+
+
+def _draw_states(
+    panels: Any, groups: list[np.ndarray], data: xarray.Dataset, run: str, artists: dict[str, Any]
+) -> None:
+    """Draw the order parameters of one run, a group in each panel."""
     for ax, group in zip(panels, groups):
         for number in np.flatnonzero(group).tolist():
             name = str(data["parameter"].values[number])
             style = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
             if name in COLOURS:
                 style |= {"color": COLOURS[name], "linestyle": "-"}
-            style["label"] = LABELS.get(name, name)
-            artists[name] = ax.plot(time, later["state"].values[number], **style)[0]
-        ax.axhline(0.0, **REFERENCE)
-        ax.set_ylabel("order parameters")
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    artists["loss"] = panels[-1].plot(time, later["loss"], color=COLOURS["loss"])[0]
-    panels[-1].set_ylabel(LABELS["loss"])
-    if later["loss"].min() > 0.0 and later["loss"].max() > 10.0 * later["loss"].min():
-        panels[-1].set_yscale("log")
-    for letter, ax in zip("abc", panels):
-        log_time(ax, time, first=float(time[min(1, time.size - 1)]), label=ax is panels[-1])
-        panel_letter(ax, letter)
-    return artists
+            if "loss 2" in data:  # dashes distinguish the runs
+                style["linestyle"] = _SECOND if run else "-"
+            style["label"] = f"_{name}" if run else LABELS.get(name, name)
+            values = data[f"state{run}"].values[number]
+            artists[f"{name}{run}"] = ax.plot(data[f"time{run}"], values, **style)[0]
+
+
+def _scale_run(
+    panels: Any, data: xarray.Dataset, runs: list[str], scales: Mapping[str, str]
+) -> None:
+    """Set the scales of time and risk of the panels of a run."""
+    times = np.concatenate([data[f"time{run}"].values for run in runs])
+    losses = np.concatenate([data[f"loss{run}"].values for run in runs])
+    spans = losses.min() > 0.0 and losses.max() > 10.0 * losses.min()
+    scale = scales.get("loss", "log" if spans else "linear")
+    panels[-1].set_yscale(scale)
+    if scale == "log" and losses.max() < 1e3 * losses.min():
+        panels[-1].yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        panels[-1].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        panels[-1].yaxis.set_minor_formatter(NullFormatter())
+    for ax in panels:
+        if scales.get("time", "log") == "log":
+            first = float(np.sort(times)[min(len(runs), times.size - 1)])
+            log_time(ax, times, first=first, label=ax is panels[-1])
+        else:
+            ax.set_xlim(0.0, float(times.max()))
+    panels[-1].set_xlabel(TIME)
 
 
 @styled

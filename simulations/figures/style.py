@@ -5,7 +5,9 @@ No global state changes: :func:`styled` draws inside a style context.
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from string import ascii_lowercase
 from typing import Any
@@ -71,6 +73,8 @@ REFERENCE = {"color": "#555555", "linewidth": 1.0, "linestyle": (0, (4, 2))}
 
 _EVENT_SHADES = ("#F3F3F3", "#E6E6E6", "#D6D6D6")
 _TICKS = 9
+#: Events closer than this fraction of the axis have their names at two heights.
+_NEAR = 0.12
 _RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -86,6 +90,21 @@ _RC: dict[str, Any] = {
 }
 
 
+#: Settings of the user that replace those of the figures.
+_OVERRIDE: ContextVar[Mapping[str, Any]] = ContextVar("override", default={})  # noqa: B039
+
+
+@contextmanager
+def style_override(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Replace settings of the style of all figures for the duration of a ``with`` block."""
+    token = _OVERRIDE.set(settings)
+    try:
+        with matplotlib.rc_context(dict[Any, Any](settings)):
+            yield
+    finally:
+        _OVERRIDE.reset(token)
+
+
 def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that calls ``draw(data, figure)`` in the style of the figures.
 
@@ -96,10 +115,13 @@ def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(draw)
     def inside(data: Any, figure: Figure | None = None) -> Any:
         target = Figure(figsize=(7.0, 4.2), layout="constrained") if figure is None else figure
-        with matplotlib.rc_context(_RC):  # type: ignore[arg-type]
+        override = _OVERRIDE.get()
+        look: dict[Any, Any] = {**_RC, **override}
+        with matplotlib.rc_context(look):
             artists = draw(data, target)
             for ax in target.axes:
-                ax.tick_params(which="both", labelsize=_TICKS)
+                for axis, name in ((ax.xaxis, "xtick.labelsize"), (ax.yaxis, "ytick.labelsize")):
+                    axis.set_tick_params(which="both", labelsize=override.get(name, _TICKS))
         return artists
 
     return inside
@@ -248,4 +270,41 @@ def shade_events(ax: Axes, bounds: Sequence[float], names: bool = False) -> list
                 fontsize=9,
                 color="#444444",
             )
+    return spans
+
+
+def shade_times(ax: Axes, times: Mapping[str, float], names: bool = False) -> list[Any]:
+    """Shade the intervals between events in two alternating greys; return the shaded areas.
+
+    Parameters
+    ----------
+    ax
+        Axes whose limits are set.
+    times
+        Mapping from event to time; events outside the limits and nan are left out.
+    names
+        Whether to write the name of each event above its time.
+    """
+    low, high = ax.get_xlim()
+    inner = sorted((time, name) for name, time in times.items() if low < time < high)
+    edges = [low, *(time for time, _ in inner), high]
+    spans = [
+        ax.axvspan(start, end, color=_EVENT_SHADES[number % 2], zorder=-2, linewidth=0)
+        for number, (start, end) in enumerate(pairwise(edges))
+        if inner
+    ]
+    before, raised = -1.0, False
+    for time, name in inner if names else []:
+        position = float(ax.transAxes.inverted().transform(ax.transData.transform((time, 0.0)))[0])
+        raised, before = position - before < _NEAR and not raised, position  # names do not overlap
+        ax.annotate(
+            name.replace("_", " "),
+            (time, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 13 if raised else 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color="#444444",
+        )
     return spans

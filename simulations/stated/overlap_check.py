@@ -55,7 +55,7 @@ def check(theory: OverlapTheory) -> OverlapCheck:
     for _ in range(_STEPS):
         state = state_of(vectors, representatives)
         moved, value = reduced.step(state, _RATE), reduced.loss(state)
-        dense_loss, vectors = dense.step(vectors, _RATE)
+        dense_loss, vectors, _ = dense.step(vectors, _RATE)
         loss = max(loss, abs(value - dense_loss) / (1.0 + abs(value)))
         change = np.abs(moved - state_of(vectors, representatives)) / (1.0 + np.abs(moved))
         overlaps = max(overlaps, float(np.max(change)))

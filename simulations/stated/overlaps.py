@@ -16,7 +16,7 @@ from dynamics.overlaps.formula import Coefficients, Component, Formula
 from dynamics.overlaps.risk import BITS, OverlapRisk
 from dynamics.theory.risk import TheoryProblem
 from symbolic.overlaps import OverlapTheory, Vectors
-from symbolic.overlaps.gram import Pair, diagonal
+from symbolic.overlaps.gram import Pair
 from symbolic.theory import TheoryError
 
 if TYPE_CHECKING:
@@ -197,15 +197,6 @@ def algebra(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]
     def on_sphere(pair: Pair) -> bool:
         return pair.is_diagonal and isinstance(pair.first, Vectors) and pair.first.sphere
 
-    spheres = []
-    for pair in pairs:
-        diagonals = [
-            index[x]
-            for family in (pair.first, pair.second)
-            for x in (diagonal(family),)
-            if on_sphere(x)
-        ]
-        spheres.append(tuple(diagonals))
     orders = [pair for pair in entries if theory.fixed(pair) is None]
     return Algebra(
         products=tuple(products),
@@ -214,7 +205,6 @@ def algebra(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]
         diagonal=tuple(pair.is_diagonal for pair in pairs),
         trained=tuple(isinstance(pair.first, Vectors) for pair in pairs),
         sphere=tuple(map(on_sphere, pairs)),
-        spheres=tuple(spheres),
         number=tuple(numbers.integer(pair.number) for pair in entries),
         representative=tuple(index[pair] for pair in orders),
         blocks=_blocks(theory, numbers, index),

@@ -54,8 +54,8 @@ _LARGEST_TICK = 100
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "gradient_bound", "largest_bound", "largest_gradient_bound", "initial_loss", "status",
           "message", "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
-          "optimizer", "momentum", "weight_decay",
-          "rtol"}  # fmt: skip
+          "optimizer", "momentum", "weight_decay", "format", "dpi", "size", "style", "scale",
+          "with", "rtol"}  # fmt: skip
 
 
 class UserTheorySystem(System):

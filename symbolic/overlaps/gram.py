@@ -85,8 +85,3 @@ def pair_of(first: Element, second: Element) -> Pair:
     shared = over is not None and over is second.family.over
     relation = ("same" if first.label == second.label else "other") if shared else ""
     return Pair(first.family, second.family, relation)
-
-
-def diagonal(family: Family) -> Pair:
-    """Return the orbit of the pairs of twice the same vector."""
-    return Pair(family, family, "" if family.over is None else "same")

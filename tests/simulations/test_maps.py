@@ -2,13 +2,16 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
+import dynamics
 from simulations import maps, theories
 from simulations.cli import build_parser, main
 from simulations.figures import regime_map
@@ -153,6 +156,108 @@ class TestDrawing:
     def test_edges_lie_half_way_on_the_scale(self):
         close(regime_map.cell_edges(np.array([1.0, 4.0]), True), [0.5, 2.0, 8.0], rel=1e-12)
         assert regime_map.cell_edges(np.array([1.0, 2.0]), False).tolist() == [0.5, 1.5, 2.5]
+
+
+class TestAxes:
+    """A linear axis is drawn linear, whatever its range."""
+
+    @pytest.mark.parametrize(
+        ("values", "scale"),
+        [
+            ([0.5, 2.0, 3.5, 5.0], "linear"),
+            ([1, 3, 6, 8, 10], "linear"),
+            ([0.02, 0.2, 2.0], "log"),
+            ([1, 2, 4, 8], "log"),
+            ([1, 2, 20], "log"),
+            ([1, 2, 7], "linear"),
+            ([0.0, 1.0, 20.0], "linear"),
+        ],
+    )
+    def test_scale_follows_the_spacing(self, values, scale):
+        cells = np.ones((1, len(values)))
+        data = xarray.Dataset({"value": (("y", "x"), cells)}, {"x": values, "y": [1.0]})
+        assert regime_map.axis_scale(data, "x") == scale
+
+    def test_scale_that_is_requested(self, flow):
+        sweep = maps.read(flow)
+        chosen = maps.outcome_map(sweep, "T1")
+        data = maps.map_data(sweep, chosen, {}, {"C": "log", "value": "linear"})
+        figure = Figure()
+        artists = regime_map.draw(data, figure)
+        assert [figure.axes[0].get_xscale(), figure.axes[0].get_yscale()] == ["log", "log"]
+        assert type(artists["mesh"].norm) is Normalize
+        assert type(regime_map.draw(data_of(flow, "risk"), Figure())["mesh"].norm) is LogNorm
+
+    def test_log_scale_needs_positive_values(self, tmp_path):
+        text = FLOW.replace("C = [2, 3, 4, 8]", "gamma0 = [0, 1]")
+        config = parse(text)
+        write_result(tmp_path, labelled(config, [row()] * config.size, {"code": "0"}))
+        sweep = maps.read(tmp_path)
+        with pytest.raises(dynamics.ParameterError, match="gamma0 = log is not allowed"):
+            maps.map_data(sweep, maps.outcome_map(sweep, "T1"), {}, {"gamma0": "log"})
+
+    def test_axis_of_texts(self, flow):
+        data = data_of(flow, "risk")
+        data = data.assign_coords(C=["gd", "adam", "sign", "momentum"])
+        figure = Figure()
+        regime_map.draw(data, figure)
+        labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+        assert labels == ["gd", "adam", "sign", "momentum"]
+
+    def test_title_names_the_fixed_parameters(self, flow):
+        figure = Figure()
+        regime_map.draw(data_of(flow, "risk"), figure)
+        assert figure.axes[0].get_title() == "Final population risk\n$D$ = 16"
+
+    def test_names_keep_their_case(self, flow):
+        title = maps.outcome_map(maps.read(flow), "T1").title
+        assert title == "End of Event II: gamma exceeds the largest |rho| of the run"
+        title = maps.outcome_map(maps.read(flow), "association").title
+        assert "Top_C of every row of A" in title
+
+
+class TestImage:
+    def test_one_map_in_a_file(self, flow, tmp_path, capsys):
+        style, out = tmp_path / "small", tmp_path / "T1.pdf"
+        style.write_text("font.size: 7  # points\n\naxes.labelsize: 5\n")
+        command = ["map", str(flow), "--quantity", "T1", "--out", str(out), "--size", "8.5x7"]
+        assert main([*command, "--style", str(style)]) == 0
+        assert capsys.readouterr().out == f"{out}\n"
+        first = out.read_bytes()
+        assert first.startswith(b"%PDF")
+        assert re.search(rb"MediaBox \[ ?0 0 240\.9\d+ 198\.4\d+", first)  # 72 points in 2.54 cm
+        assert {path.name for path in tmp_path.glob("T1*")} == {"T1.pdf"}
+        assert main([*command, "--style", str(style)]) == 2
+        assert "overwrite it with --force" in capsys.readouterr().err
+        assert main([*command, "--style", str(style), "--force"]) == 0
+        assert out.read_bytes() == first
+        assert main([*command, "--force"]) == 0
+        assert out.read_bytes() != first
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["--out", "x.pdf"], "--out x.pdf is not allowed for 6 maps"),
+            (["--format", "png", "--out", "x.pdf", "--quantity", "T1"], "x.pdf ends in .pdf"),
+            (["--dpi", "5"], "dpi = 5 is not allowed: it must be in 20..2400"),
+            (["--size", "8.5"], "size = 8.5 is not allowed: it must be WIDTHxHEIGHT in cm"),
+            (["--size", "nanx7"], "size = nanx7 is not allowed"),
+            (["--scale", "C=cubic"], "--scale C=cubic is not allowed: it must be log or linear"),
+            (["--scale", "D=log"], "--scale D is not allowed: choose among qD/C^2, C, value"),
+            (["--style", "{missing}"], "is not allowed: cannot read it"),
+            (["--style", "{cycle}"], "line 2 must be a Matplotlib setting of the look"),
+            (["--style", "{words}"], "line 1: Key font.size: Could not convert"),
+        ],
+    )
+    def test_bad_options(self, flow, tmp_path, capsys, arguments, sentence):
+        files = {name: tmp_path / name for name in ("missing", "cycle", "words")}
+        files["cycle"].write_text("font.size: 7\naxes.prop_cycle: cycler('color', 'rgb')\n")
+        files["words"].write_text("font.size: small one\n")
+        arguments = [argument.format(**files) for argument in arguments]
+        assert main(["map", str(flow), *arguments]) == 2
+        assert sentence in (error := capsys.readouterr().err)
+        assert error.count("\n") == 1
+        assert not Path("x.pdf").exists()
 
 
 class TestPoint:

@@ -8,9 +8,11 @@ import warnings
 import numpy as np
 import pytest
 import xarray
+from matplotlib.figure import Figure
 
 import dynamics
 from simulations.cli import main
+from simulations.figures import shared
 from simulations.theories import load
 from tests.closeness import close
 
@@ -191,6 +193,45 @@ class TestRunOutput:
         assert f"wrote {plot}" in capsys.readouterr().err
         assert main([*self.FAST, "--plot", str(plot)]) == 2
         assert "choose another name" in capsys.readouterr().err
+
+    def test_plot_in_the_format_of_its_name(self, tmp_path, capsys):
+        plot = tmp_path / "run.svg"
+        assert main([*self.FAST, "--plot", str(plot), "--scale", "time=linear"]) == 0
+        assert b"<svg" in plot.read_bytes()
+        for name, option in (("run.jpg", []), ("run.pdf", ["--format", "svg"])):
+            assert main([*self.FAST, "--plot", str(tmp_path / name), *option]) == 2
+            assert "must end in" in (error := capsys.readouterr().err) or "ends in .pdf" in error
+
+    def test_plot_of_two_runs(self, tmp_path, capsys, monkeypatch):
+        plotted, draw = [], shared.draw_run
+        monkeypatch.setattr(
+            shared, "draw_run", lambda *args: plotted.append(args[0]) or draw(*args)
+        )
+        both = [*self.FAST, "--with", "nu=0.05", "--with", "horizon=20"]
+        assert main([*both, "--plot", str(tmp_path / "run.png")]) == 0
+        (data,) = plotted
+        assert json.loads(data.attrs["runs"]) == ["as given", "nu=0.05, horizon=20"]
+        ends = [data[name].values[-1] for name in ("time", "time 2")]
+        assert ends == [10.0, 20.0]
+        close(data["state 2"].values[0, 0], 0.05**0.5, rel=1e-12)
+        close(data["state"].values[0, 0], 0.01**0.5, rel=1e-12)
+        assert main(both) == 2
+        assert "--with is not allowed without --plot" in capsys.readouterr().err
+
+    def test_events_are_shaded(self, tmp_path, capsys):
+        events = {"T0": 0.5, "T1": np.nan, "onset": 7.0, "later": 100.0}
+        time = np.linspace(0.0, 10.0, 6)
+        data = xarray.Dataset(
+            {"state": (("parameter", "time"), [time, 0.01 * time]), "loss": ("time", 1.0 + time)},
+            {"parameter": ["gamma", "rho"], "time": time},
+            {"events": json.dumps(events), "scales": json.dumps({"time": "linear"})},
+        )
+        figure = Figure()
+        artists = shared.draw_run(data, figure)
+        edges = [span.get_x() for span in artists["events"]]
+        close(edges, [0.0, 0.5, 7.0], rel=1e-12)
+        names = [text.get_text() for text in figure.axes[0].texts]
+        assert names == ["T0", "onset", "(a)"]
 
     def test_output_must_not_be_a_folder(self, tmp_path, capsys):
         assert main([*self.FAST, "--out", str(tmp_path), "--force"]) == 2
