@@ -10,6 +10,8 @@ CLAIMS = {
     "theory-induction": "induction",
     "theory-factual-recall": "factual_recall",
     "theory-sparse-attention": "sparse_attention",
+    "theory-markov-chain": "markov_chain",
+    "saad-solla": "saad_solla",
 }
 #: Mapping from the id of a claim to its paper.
 PAPERS = {
@@ -40,5 +42,13 @@ PAPERS = {
         "Zucchet, d'Angelo, Lampinen, Chan",
         "The Emergence of Sparse Attention: Impact of Data Distribution and Benefits of Repetition",
         "arXiv 2505.17863",
+    ),
+    "theory-markov-chain": Paper(
+        "Makkuva, Bondaschi, Ekbote, Girish, Nagle, Kim, Gastpar",
+        "Local to Global: Learning Dynamics and Effect of Initialization for Transformers",
+        "arXiv 2406.03072",
+    ),
+    "saad-solla": Paper(
+        "Saad, Solla", "On-line Learning in Soft Committee Machines", "PRE 52, 1995"
     ),
 }

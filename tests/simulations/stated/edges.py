@@ -133,4 +133,23 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
         *(("exponents", "time is proportional to T sqrt(d)",
            {"off": sign * 0.049}, {"off": sign * 0.051}) for sign in (1.0, -1.0)),
     ],
+    "theory-markov-chain": [
+        ("reduction", "four order parameters", {"order_parameters": 4}, {"order_parameters": 5}),
+        ("reduction", "the reduction is the full model", {"agrees": True}, {"agrees": False}),
+        ("reduction", "the derived loss is the formula", {"formula": 9e-13}, {"formula": 1.1e-12}),
+        ("reduction", "the energy is conserved", {"conserved": 9e-13}, {"conserved": 1.1e-12}),
+        ("reduction", "derived flows separate at the boundary",
+         {"sides": True}, {"sides": False}),
+        *(("boundary", "the boundary has the critical energy",
+           {"off": sign * 9e-7}, {"off": sign * 1.1e-6}) for sign in (1.0, -1.0)),
+        ("random starts", "every start ends as its energy says", {"wrong": 0}, {"wrong": 1}),
+        *(("random starts", "both ends occur", {"bigram": 1, "unigram": 1},
+           {"bigram": 1, "unigram": 1} | {end: 0}) for end in ("bigram", "unigram")),
+        ("random starts", "the energy is conserved along flows",
+         {"drift": 9e-7}, {"drift": 1.1e-6}),
+        *(("trained attention", "attention changes no end",
+           {"escapes": 0, "lost": 0}, {"escapes": 0, "lost": 0} | {end: 1})
+          for end in ("escapes", "lost")),
+        ("large starts", "attention changes no end", {"as_said": True}, {"as_said": False}),
+    ],
 }  # fmt: skip

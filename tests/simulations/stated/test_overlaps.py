@@ -125,7 +125,7 @@ def test_bounds_contain_the_balls_and_are_small(name):
     assert np.all(value.gradient_bound < 1e-8)
     with ctx.workprec(200):
         gram = [*map(exact, state.tolist()), *risk._fixed]
-        certified = risk._balls.at(gram, len(state), BALLS).loss
+        certified = risk._balls.at(gram, len(state), BALLS)[0].value
         assert abs(certified - exact(value.loss)) <= exact(value.bound) + certified.rad()
 
 
@@ -156,7 +156,7 @@ def vectors_and_overlaps(name):
     numbers = dict(risk.problem.values)
     dense = overlap_check.dense_model(statement, numbers)
     vectors = overlap_check.random_vectors(statement, numbers, np.random.default_rng(3))
-    positions = overlap_check._representatives(statement, numbers)
+    positions = list(overlap_check.orbits(statement, numbers).values())
     return risk, dense, vectors, lambda x: overlap_check.state_of(x, positions)
 
 
