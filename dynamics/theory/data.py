@@ -175,7 +175,7 @@ def types_of(larger: Larger) -> list[Type]:
                     w**k for w, k in zip(inner.weight[root].tolist(), held) if k
                 )
                 uses = uses + np.array(held) @ inner.uses
-            if probability > 0.0:
+            if not probability <= 0.0:  # a ball around 0 may be positive
                 results.append(Type(root, numbers, probability, tuple(int(u) for u in uses)))
     return results
 

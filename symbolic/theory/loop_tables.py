@@ -152,8 +152,13 @@ def sorted_orbits(tensor: Tensor) -> list[Orbit]:
     return sorted(orbits(tensor.axes), key=rank)
 
 
-def pattern_code(rest: Sequence[tuple[str, IndexSet]]) -> str:
-    """Return the code of the number of the pattern of elements of exchangeable sets."""
+def pattern_code(
+    rest: Sequence[tuple[str, IndexSet]], choice: str = "({yes} if {condition} else {no})"
+) -> str:
+    """Return the code of the number of the pattern of elements of exchangeable sets.
+
+    ``choice`` is the code that chooses between two numbers.
+    """
     sets = tuple(s for _, s in rest)
     patterns = number_of_pattern(sets)
     pairs = [(i, j) for j in range(len(rest)) for i in range(j) if sets[i] is sets[j]]
@@ -171,7 +176,8 @@ def pattern_code(rest: Sequence[tuple[str, IndexSet]]) -> str:
         both = [code((*answers, x)) if _any(known, (*answers, x)) else None for x in (True, False)]
         if None in both:
             return both[0] or both[1] or ""
-        return f"({both[0]} if {rest[i][0]} == {rest[j][0]} else {both[1]})"
+        condition = f"{rest[i][0]} == {rest[j][0]}"
+        return choice.format(yes=both[0], no=both[1], condition=condition)
 
     return code(())
 
