@@ -62,7 +62,7 @@ class UserTheory:
         """
         return agreement(self.statement)
 
-    def risk(self, *, remainder: float = 0.0, samples: int = 0, **values: Any) -> TheoryRisk:
+    def risk(self, *, remainder: float = 0.0, samples: float = 0, **values: Any) -> TheoryRisk:
         """Return the risk at given sizes and constants, for the solvers.
 
         Parameters
