@@ -53,12 +53,15 @@ _TRIED = 2000
 SEEDS = 20
 #: Largest divisor among the slider values.
 _LARGEST_TICK = 100
+_STANDARD_ERROR = Quantity(
+    "standard_error", "of the final risk, if it is an estimate from a sample"
+)
 #: Names that are reserved by the tools.
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "gradient_bound", "largest_bound", "largest_gradient_bound", "initial_loss", "status",
           "message", "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
-          "optimizer", "momentum", "weight_decay", "format", "dpi", "size", "style", "scale",
-          "with", "rtol"}  # fmt: skip
+          "optimizer", "momentum", "weight_decay", "standard_error", "format", "dpi", "size",
+          "style", "scale", "with", "rtol"}  # fmt: skip
 
 
 #: Outcome of one-pass SGD on vectors.
@@ -88,6 +91,7 @@ class UserTheorySystem(System):
     """
 
     tolerance = ROUNDING
+    estimates = MappingProxyType({"sample": "an estimate: see standard_error"})
 
     def __init__(self, path: str | Path, digest: str | None = None) -> None:
         self.path = Path(path)
@@ -122,6 +126,7 @@ class UserTheorySystem(System):
             Quantity("initial_loss", "population risk at time 0"),
             Quantity("loss", "final population risk"),
             Quantity("bound", "error of the final population risk (certified)"),
+            *([_STANDARD_ERROR] if self._may_be_sampled else []),
             Quantity("largest_bound", "largest error of the loss along the run (certified)"),
             Quantity("largest_gradient_bound", "largest error of a gradient entry (certified)"),
             Quantity("evaluations", "of the gradient along the run"),
@@ -142,6 +147,11 @@ class UserTheorySystem(System):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path and the fingerprint of the file."""
         return UserTheorySystem, (str(self.path), self.fingerprint)
+
+    @property
+    def _may_be_sampled(self) -> bool:
+        """Whether the data of a run may be sampled, because there are too many of them."""
+        return isinstance(self.theory, Theory) and self.theory.is_ordered
 
     @property
     def precompile(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -286,7 +296,7 @@ class UserTheorySystem(System):
     def population(self, case: Case) -> TheoryRisk | OverlapRisk:
         """Return the risk over all data."""
         if not isinstance(self.theory, OverlapTheory):
-            return runs.risk_of(self.theory, case.problem)
+            return runs.risk_of(self.theory, case.problem, samples=runs.SAMPLES)
         numbers = case.problem.values, case.problem.start
         if case.solver != "sgd":
             return overlaps.risk(self.theory, *numbers)
@@ -333,6 +343,8 @@ class UserTheorySystem(System):
         last = self.observe(case, trajectory.at_records([-1]))
         outcomes |= {name: float(values[0]) for name, values in last.items()}
         risk = cast(TheoryRisk | OverlapRisk, population)
+        if isinstance(risk, TheoryRisk) and risk.form == "sample":
+            outcomes["standard_error"] = risk.standard_error(trajectory.states[-1])[0]
         outcomes |= first_times(self.theory, self.describe(case), trajectory, risk)
         if isinstance(risk, OnePassRisk) and trajectory.status is Status.COMPLETED:
             flow = np.array([trajectory.at(time) for time in risk.runs.time])
@@ -365,6 +377,11 @@ class UserTheorySystem(System):
         errors |= {"loss": errors["loss"] + trajectory.bound}
         errors |= dict.fromkeys(("time", "bound", "gradient_bound"), np.zeros(trajectory.time.size))
         bounded = {name: Bounded.within(values, errors[name]) for name, values in columns.items()}
+        if not np.isfinite(trajectory.bound).all():  # of an estimate: nothing is certified
+            return {
+                name: np.full(trajectory.time.size, np.inf)
+                for name in (*errors, *self.theory.observables)
+            }
         own = observables(self.theory, self.describe(case), bounded)
         return errors | {name: number.error for name, number in own.items()}
 
