@@ -7,11 +7,13 @@ from flint import arb
 
 from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
+from dynamics.core.invariants import Invariant
 from dynamics.core.optimizers import Optimizer
 from dynamics.overlaps.formula import Formula
 from dynamics.overlaps.moments import BALLS, FLOATS, Arithmetic
 from dynamics.overlaps.risk import OverlapRisk
 from dynamics.theory.data import Array
+from dynamics.theory.risk import TheoryTrajectory
 
 
 class Noise(NamedTuple):
@@ -27,6 +29,15 @@ class Noise(NamedTuple):
 
     entries: tuple[int, ...]
     formula: Formula
+
+
+class OnePassTrajectory(TheoryTrajectory):
+    """Trajectory of the mean motion of one-pass SGD, along which the loss may rise."""
+
+    @property
+    def invariants(self) -> tuple[Invariant, ...]:
+        """Statements that should hold along the trajectory: none."""
+        return ()
 
 
 class OnePassRisk(OverlapRisk):
@@ -52,7 +63,10 @@ class OnePassRisk(OverlapRisk):
     """
 
     method = "normal expectations of one-pass SGD"
+    trajectory = OnePassTrajectory
     plans_contain_optimizer = False
+    #: Runs on vectors to compare with, if there are any.
+    runs: Any = None
 
     def __init__(
         self,

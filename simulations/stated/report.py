@@ -23,7 +23,7 @@ from simulations.system import System
 def claims_of(theory: System) -> tuple[Claim, ...]:
     """Return the claims of a file: exactness of the reduction, and its conjectures."""
     assert isinstance(theory, UserTheorySystem)
-    name = theory.theory.name
+    name = theory.theory_of_index_sets.name
     paper = Paper(theory.theory.paper, f"{name}, as {theory.path.name} states it", "")
     reduction = Claim(
         id=f"{name}-reduction",

@@ -157,7 +157,7 @@ class _Program:
         self._codes: dict[Node, str] = {}
         self._letters: dict[str, str] = {}
         self.lines = [*self._elements(), *map(self._entries, theory.parameters)]
-        nodes = theory.mean.loss.all
+        nodes = self._layout.loss.all
         uses = Counter(y for x in nodes for y in x.arguments)
         inside = {y for x in nodes if x.op in ("sum", "multiply") for y in x.arguments}
         self._fused = {x for x in inside if x.op == "multiply" and uses[x] == 1}
@@ -165,7 +165,7 @@ class _Program:
             if x not in self._fused:
                 self._codes[x] = name = f"_v{len(self._codes)}"
                 self.lines.append(f"{name} = {self._code(x)}")
-        self.lines.append(f"return {self._codes[theory.mean.loss]}")
+        self.lines.append(f"return {self._codes[self._layout.loss]}")
 
     def _elements(self) -> Iterator[str]:
         """Yield the elements of each set; those behind the last element repeat it."""
@@ -236,6 +236,9 @@ class _Program:
 
     def _leaf(self, x: Node) -> str:
         """Return the code of an array over its own axes."""
+        if x.op == "lookup":
+            array, column = x.detail
+            return f"_RELATIONS[{self._relations[relation_key(array)]}][_row[{column}]]"
         if x.op == "relation":
             shape = ", ".join(str(s.count) for s in x.detail.axes)
             number = self._relations[relation_key(x.detail)]

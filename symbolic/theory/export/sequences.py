@@ -160,7 +160,8 @@ def _rows(arrays: Layout) -> str:
         return "[((), 0, 1.0)]"
     numbers = ", ".join(map(_code, arrays.source.numbers))
     if isinstance(arrays.source, Chain):
-        return f"_states({arrays.length}, {numbers})"
+        name = "_steps" if arrays.is_transferred else "_states"
+        return f"{name}({arrays.source.over.count}, {numbers})"
     assert isinstance(arrays.source, Words)
     law, size = arrays.source.joint.name, _code(arrays.source.token.size)
     return f"_tokens({law!r}, {size}, {numbers}, {arrays.source.parent!r})"
