@@ -171,7 +171,7 @@ def _nodes(rank: int) -> tuple[Array, Array]:
     """Return nodes (rank, n) and weights (n,) of a rule for the standard normal distribution."""
     line = np.arange(-_END, _END + _STEP / 2, _STEP)
     weight = _STEP * np.exp(-(line**2) / 2.0) / np.sqrt(2.0 * np.pi)
-    nodes = np.array(list(product(line, repeat=rank))).T.reshape(rank, -1)
+    nodes = np.array(list(product(line, repeat=rank))).T.reshape(rank, line.size**rank)
     weights = np.ones(1)
     for _ in range(rank):
         weights = np.outer(weights, weight).ravel()

@@ -255,7 +255,7 @@ class Expression:
             if number.linear is not None and not number.linear.products:
                 return _scaled(factor, number.linear.constant, free)
         return Expression(
-            tuple(_product(x, _renamed(y)) for x in self.terms for y in right.terms), free
+            tuple(_product(x, renamed(y)) for x in self.terms for y in right.terms), free
         )
 
     __rmul__ = __mul__
@@ -320,7 +320,7 @@ class Expression:
         free = dict(self.free)
         over = free.pop(index)
         terms = tuple(Term(x.coefficient, x.factors, (*x.bound, (index, over))) for x in self.terms)
-        return Expression(tuple(map(_renamed, terms)), free)
+        return Expression(tuple(map(renamed, terms)), free)
 
 
 def _number(name: str, value: Any) -> sp.Expr:
@@ -402,7 +402,7 @@ def _product(left: Term, right: Term) -> Term:
     )
 
 
-def _renamed(term: Term) -> Term:
+def renamed(term: Term) -> Term:
     """Return a term with new names of its bound indices."""
     names: dict[str, str | int] = {name: f"#{next(_FRESH)}" for name, _ in term.bound}
     bound = tuple((str(names[name]), over) for name, over in term.bound)

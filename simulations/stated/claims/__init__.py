@@ -12,6 +12,7 @@ CLAIMS = {
     "theory-sparse-attention": "sparse_attention",
     "theory-markov-chain": "markov_chain",
     "theory-statistical-induction": "statistical_induction",
+    "saad-solla": "saad_solla",
 }
 #: Mapping from the id of a claim to its paper.
 PAPERS = {
@@ -52,5 +53,8 @@ PAPERS = {
         "Edelman, Edelman, Goel, Malach, Tsilivis",
         "The Evolution of Statistical Induction Heads: In-Context Learning Markov Chains",
         "NeurIPS 2024",
+    ),
+    "saad-solla": Paper(
+        "Saad, Solla", "On-line Learning in Soft Committee Machines", "PRE 52, 1995"
     ),
 }

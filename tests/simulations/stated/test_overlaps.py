@@ -125,7 +125,7 @@ def test_bounds_contain_the_balls_and_are_small(name):
     assert np.all(value.gradient_bound < 1e-8)
     with ctx.workprec(200):
         gram = [*map(exact, state.tolist()), *risk._fixed]
-        certified = risk._balls.at(gram, len(state), BALLS).loss
+        certified = risk._balls.at(gram, len(state), BALLS)[0].value
         assert abs(certified - exact(value.loss)) <= exact(value.bound) + certified.rad()
 
 
@@ -156,7 +156,7 @@ def vectors_and_overlaps(name):
     numbers = dict(risk.problem.values)
     dense = overlap_check.dense_model(statement, numbers)
     vectors = overlap_check.random_vectors(statement, numbers, np.random.default_rng(3))
-    positions = overlap_check._representatives(statement, numbers)
+    positions = list(overlap_check.orbits(statement, numbers).values())
     return risk, dense, vectors, lambda x: overlap_check.state_of(x, positions)
 
 
@@ -277,11 +277,3 @@ def test_run_on_the_command_line(capsys):
     for _ in range(4):
         state = risk.step(state, 0.5)
     assert result["outcomes"]["loss"] == pytest.approx(risk.loss(state), rel=1e-13, abs=0)
-
-
-def test_a_search_on_a_theory_in_overlaps_is_rejected_in_one_sentence(capsys):
-    """`theory --falsify` does not enumerate normal data."""
-    assert main(["theory", str(FOLDER / "saad_solla.py"), "--falsify", "Q <= 2"]) == 2
-    error = capsys.readouterr().err
-    assert "theory in overlaps" in error
-    assert "Traceback" not in error

@@ -74,7 +74,7 @@ def test_independent_data_factorize():
 def test_equal_arguments_merge_into_one_function():
     """The square of a function needs one variable."""
     (component,) = theory(lambda w, x: (w @ x).sigmoid() ** 2).reduced.components
-    assert component.functions == (("sigmoid", 2),)
+    assert component.functions == (("sigmoid", (0, 2, 0)),)
 
 
 REJECTED = {

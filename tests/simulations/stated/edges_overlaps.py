@@ -1,0 +1,33 @@
+"""Values on both sides of each threshold of the claims about theories in overlaps."""
+
+from typing import Any
+
+#: Mapping from claim to rows (table, predicate, values that pass, values that fail).
+EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
+    "saad-solla": [
+        ("plateaus", "it is stationary", {"residual": 9e-15}, {"residual": 1.1e-14}),
+        *(("plateaus", "its loss is the formula",
+           {"loss_off": sign * 9e-13}, {"loss_off": sign * 1.1e-12}) for sign in (1.0, -1.0)),
+        *(("plateaus", "its largest growth rate is the formula",
+           {"rate_off": sign * 9e-10}, {"rate_off": sign * 1.1e-9}) for sign in (1.0, -1.0)),
+        *(("derived", "the derived theory is the paper's",
+           {"equivalent": 0.0, "separate": 0.0} | {part: 9e-13},
+           {"equivalent": 0.0, "separate": 0.0} | {part: 1.1e-12})
+          for part in ("equivalent", "separate")),
+        *(("derived", "their flows agree", {"flow": sign * 9e-6}, {"flow": sign * 1.1e-5})
+          for sign in (1.0, -1.0)),
+        *((table, "the flow rests at the plateau",
+           {"rests": sign * (limit - 0.001)}, {"rests": sign * (limit + 0.001)})
+          for table, limit in (("flows", 0.01), ("random starts", 0.03)) for sign in (1.0, -1.0)),
+        *((table, "the differences grow at the escape rate",
+           {"growth": sign * (limit - 0.001)}, {"growth": sign * (limit + 0.001)})
+          for table, limit in (("flows", 0.01), ("random starts", 0.03)) for sign in (1.0, -1.0)),
+        ("flows", "the units become the teacher's", {"end": 9e-7}, {"end": 1.1e-6}),
+        ("random starts", "the units become the teacher's",
+         {"end": 9e-7, "teachers": 3}, {"end": 1.1e-6, "teachers": 3}),
+        ("random starts", "the units become the teacher's",
+         {"end": 9e-7, "teachers": 3}, {"end": 9e-7, "teachers": 2}),
+        *(("delays", "a smaller start delays by log / rate",
+           {"delay": 1.0 + sign * 0.009}, {"delay": 1.0 + sign * 0.011}) for sign in (1.0, -1.0)),
+    ],
+}  # fmt: skip
