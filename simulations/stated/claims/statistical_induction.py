@@ -256,7 +256,7 @@ CLAIM = Claim(
     headline=headline,
     finding=(
         "Unigram shoulder in {shoulders}, bigram end in {ends}; time without unigrams: x "
-        "{by_data:.2g} at most (data), {by_model:.2g} at least (model)."
+        "{by_data!u:.2g} at most (data), {by_model!d:.2g} at least (model)."
     ),
     tolerance=SHOULDER,
     quick_note="three sizes of eight",
