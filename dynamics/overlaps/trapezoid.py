@@ -82,7 +82,7 @@ class Grid(NamedTuple):
     weights: tuple[Array, ...]
 
     @classmethod
-    def of(cls, families: tuple[str, ...], mean: Array, covariance: Array) -> "Grid":
+    def of(cls, families: tuple[str, ...], mean: Array, covariance: Array) -> Grid:
         """Return the grid for a mean and a covariance, which may be degenerate.
 
         Raises
