@@ -15,7 +15,7 @@ from dynamics.theory.sequences import Tokens
 Array = np.ndarray
 #: Parent of each position; ``None`` for a root.
 Parents = tuple[int | None, ...]
-#: End of each flow, and number of recorded times.
+#: Default end of flows, and number of recorded times.
 HORIZON, RECORDS = 1e6, 200
 
 
@@ -82,7 +82,9 @@ class TreeRisk:
         entries = np.array([self.S, -self.S * (self.S - 1.0)])
         return -float(self.weight @ np.log(prediction)), by_scores, slope / entries
 
-    def flow(self, scores: Array, B: Array, *, first: bool, second: bool) -> Flow:
+    def flow(
+        self, scores: Array, B: Array, *, first: bool, second: bool, horizon: float = HORIZON
+    ) -> Flow:
         """Return the flow of the layers that are trained."""
         n = self.T**2
 
@@ -90,9 +92,9 @@ class TreeRisk:
             _, by_scores, by_B = self.value(state[:n].reshape(self.T, -1), state[n:])
             return -np.concatenate([first * by_scores.ravel(), second * by_B])
 
-        time = np.concatenate([[0.0], np.geomspace(1e-2, HORIZON, RECORDS - 1)])
+        time = np.concatenate([[0.0], np.geomspace(1e-2, horizon, RECORDS - 1)])
         run = solve_ivp(
-            velocity, (0.0, HORIZON), np.concatenate([scores.ravel(), B]), method="LSODA",
+            velocity, (0.0, horizon), np.concatenate([scores.ravel(), B]), method="LSODA",
             rtol=1e-8, atol=1e-10, t_eval=time,
         )  # fmt: skip
         along, B_along = run.y[:n].T.reshape(-1, self.T, self.T), run.y[n:].T

@@ -262,8 +262,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "The parents are found in {stages} in stages, in {joint} jointly; jointly the loss is lower "
-        "in {lower}, by {gain!u:.2g} at most."
+        "The parents are found in {stages} in stages, in {joint} jointly; jointly the loss is "
+        "lower in {lower}, by {gain!u:.2g} at most."
     ),
     tolerance=FOUND,
     quick_note="two trees of six, three symbols only",

@@ -20,7 +20,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             data["time"], data["loss"].sel(flow=flow), label=label, **PROBLEM_STYLES[number]
         )
     axes[0].set(ylabel="loss")
-    axes[0].legend(loc="lower left")
+    axes[0].legend(loc="center right")
     for number, child in enumerate(data["child"].values):
         for way, dashes in zip(data["way"].values, ("-", "--")):
             rows = data["attention"].sel(child=child, way=way)
@@ -30,7 +30,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 color=PROBLEM_STYLES[number]["color"],
             )  # fmt: skip
     axes[1].set(ylabel="attention to the parent", ylim=(0.0, 1.0))
-    axes[1].legend(loc="center left")
+    axes[1].legend(loc="center right")
     for ax in axes[:2]:
         ax.set(xscale="symlog", xlabel="flow time", xlim=(0.0, float(data["time"][-1])))
         ax.set_xticks([0, 1e2, 1e4, 1e6])
