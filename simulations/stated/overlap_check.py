@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,9 +48,17 @@ class OverlapCheck(NamedTuple):
 
 
 @cache
-def check(theory: OverlapTheory) -> OverlapCheck:
-    """Compare some steps of descent from random vectors, and the losses."""
-    values = small_values(theory)
+def check(theory: OverlapTheory, given: tuple[tuple[str, float], ...] = ()) -> OverlapCheck:
+    """Compare some steps of descent from random vectors, and the losses.
+
+    Parameters
+    ----------
+    theory
+        The theory.
+    given
+        Names and values of sizes and constants of the check; the other sizes are small.
+    """
+    values = small_values(theory, dict(given))
     reduced, dense = risk(theory, values), dense_model(theory, values)
     vectors = random_vectors(theory, values, np.random.default_rng(0))
     pairs = list(orbits(theory, values).values())
@@ -75,22 +84,26 @@ def require_agreement(theory: OverlapTheory) -> None:
         )
 
 
-def small_values(theory: OverlapTheory) -> dict[str, float]:
-    """Return small sizes, and the default or example constants."""
+def small_values(
+    theory: OverlapTheory, given: Mapping[str, float] = MappingProxyType({})
+) -> dict[str, float]:
+    """Return given and small sizes, and the given, default or example constants."""
     in_dimension = {
         x.name for family in theory.vectors for x in family.space.dimension.free_symbols
     }
     values: dict[str, float] = {}
     for size in theory.sizes:
         if size.name not in in_dimension:
-            values[size.name] = min(max(size.least, _ELEMENTS), size.most)
+            least = min(max(size.least, _ELEMENTS), size.most)
+            values[size.name] = given.get(size.name, least)
     number = sum(int(x.number.subs(values)) for x in theory.vectors)
     for size in theory.sizes:
         if size.name in in_dimension:
-            values[size.name] = min(max(size.least, number + 1), size.most)
+            least = min(max(size.least, number + 1), size.most)
+            values[size.name] = given.get(size.name, least)
     for name, constant in theory.free_constants.items():
         values[name] = theory.defaults.get(name, constant.example)
-    return theory.checked(values)
+    return theory.checked({**values, **given})
 
 
 def _elements(theory: OverlapTheory, values: dict[str, float]) -> dict[Any, int]:

@@ -19,6 +19,7 @@ from dynamics.overlaps.risk import BITS, OverlapRisk
 from dynamics.theory.risk import TheoryProblem
 from symbolic.overlaps import OverlapTheory, Vectors
 from symbolic.overlaps.expansion import Reduced
+from symbolic.overlaps.export import equations
 from symbolic.overlaps.gram import Pair
 from symbolic.theory import TheoryError
 
@@ -92,6 +93,19 @@ class UserOverlapTheory:
         used = {x.name for x in theory.sizes} | theory.free_constants.keys()
         defaults = {name: x for name, x in theory.defaults.items() if name in used}
         return theory.checked({**defaults, **values})
+
+    def export(self, form: str = "text") -> str:
+        """Return the derived loss for all sizes, as ``"text"`` or ``"latex"``.
+
+        Raises
+        ------
+        TheoryError
+            If the theory fails its check, or for another form.
+        """
+        from simulations.stated.overlap_check import require_agreement
+
+        require_agreement(self.statement)
+        return equations(self.statement, form)
 
     def one_pass(
         self, *, learning_rate: float, batch: int = 1, correction: bool = True, **values: Any

@@ -259,6 +259,8 @@ class UserTheorySystem(System):
         }
         solver = self.solver.from_values(values)
         problem = TheoryProblem(self.theory.name, checked, start)
+        if isinstance(self.theory, OverlapTheory):  # are these the overlaps of some vectors?
+            overlaps.risk(self.theory, checked, start).checked(problem.initial_state)
         settings = solver.settings(values, self.horizon)
         return Case(self.name, dict(values), problem, solver.solver, settings)
 
@@ -274,7 +276,7 @@ class UserTheorySystem(System):
         if isinstance(self.theory, OverlapTheory):
             raise ParameterError(
                 f"{self.theory.name} is not allowed here: it is a theory in overlaps, whose data "
-                "are not enumerated; use run, sweep or Python"
+                "are not enumerated; use run, sweep, map or falsify"
             )
         return self.theory
 

@@ -75,3 +75,49 @@ def test_sweep_and_map(tmp_path, capsys):
     written = {path.stem for path in (tmp_path / "sweep").rglob("*.png")}
     assert any("loss" in name for name in written)
     assert not any("sgd" in name for name in written)
+
+
+def test_theory_prints_the_reduction_and_proves_digits(capsys):
+    """Order parameters for all sizes, the check at given sizes, digits at start and end."""
+    assert main(["theory", COMMITTEE]) == 0
+    text = capsys.readouterr().out
+    assert "K*(K - 1)/2 pairs, starts at 1/100 (J.J[other])" in text
+    assert "agrees with descent on vectors" in text
+    assert main(["theory", COMMITTEE, "--at", "K=2", "d=9", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["check"]["values"] == {"K": 2, "d": 9}
+    assert result["agrees"] is True
+    start, end = result["digits"]
+    assert min(start["proved"].values()) >= 14
+    assert 0 < min(end["proved"].values()) < min(start["proved"].values())
+    assert end["bound"]["risk"] < 10.0 ** -end["proved"]["risk"]
+
+
+def test_falsify_finds_a_counterexample(capsys):
+    """With R0 in a range R exceeds 0.3, a problem that exists; impossible overlaps are skipped."""
+    arguments = ["falsify", "--theory", COMMITTEE, "R <= 0.3", "--budget", "3", "--json",
+                 "--horizon", "3", "--fix", "K=2", "--range", "R0=0..0.6"]  # fmt: skip
+    assert main(arguments) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["outcome"] == "falsified"
+    assert result["counterexample"]["violation"] > 0.01
+
+
+def test_export_prints_the_loss_for_all_sizes(capsys):
+    """The expectations with their laws as text and LaTeX; modules are rejected."""
+    assert main(["theory", COMMITTEE, "--export", "text"]) == 0
+    text = capsys.readouterr().out
+    assert "E[erf(y1)*erf(y2)], (y1, y2) ~ Normal([0, 0], [[1/2, R/2], [R/2, Q/2]])" in text
+    assert "- E4*K*(K - 1)" in text
+    assert main(["theory", COMMITTEE, "--export", "latex"]) == 0
+    assert r"\mathbb{E}" in capsys.readouterr().out
+    assert main(["theory", COMMITTEE, "--export", "jax"]) == 2
+    assert "use text or latex" in capsys.readouterr().err
+
+
+def test_a_report_on_a_theory_in_overlaps_is_rejected_in_one_sentence(tmp_path, capsys):
+    """Reports enumerate data."""
+    assert main(["theory", COMMITTEE, "--report", str(tmp_path / "report")]) == 2
+    error = capsys.readouterr().err
+    assert "theory in overlaps" in error
+    assert "Traceback" not in error

@@ -277,11 +277,3 @@ def test_run_on_the_command_line(capsys):
     for _ in range(4):
         state = risk.step(state, 0.5)
     assert result["outcomes"]["loss"] == pytest.approx(risk.loss(state), rel=1e-13, abs=0)
-
-
-def test_a_search_on_a_theory_in_overlaps_is_rejected_in_one_sentence(capsys):
-    """`theory --falsify` does not enumerate normal data."""
-    assert main(["theory", str(FOLDER / "saad_solla.py"), "--falsify", "Q <= 2"]) == 2
-    error = capsys.readouterr().err
-    assert "theory in overlaps" in error
-    assert "Traceback" not in error
