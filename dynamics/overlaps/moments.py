@@ -15,7 +15,7 @@ from flint import arb
 
 from dynamics.core.balls.exact import above, exact, from_ball
 from dynamics.overlaps.functions import SLOPE, Monomial, derivative
-from dynamics.overlaps.trapezoid import Grid
+from dynamics.overlaps.trapezoid import Rule, rule_of
 
 ONE: Monomial = (0, 0, 0)
 
@@ -88,7 +88,7 @@ class Moments:
     def __init__(self, families: Sequence[str], law: Normal, arithmetic: Arithmetic) -> None:
         self.families, self.law, self.arithmetic = tuple(families), law, arithmetic
         self._known: dict[tuple[Monomial, ...], Any] = {}
-        self._grids: dict[tuple[int, ...], Grid] = {}
+        self._rules: dict[tuple[int, ...], Rule] = {}
 
     def of(self, monomials: tuple[Monomial, ...]) -> Any:
         """Return the mean of a product of monomials, one for each variable."""
@@ -117,19 +117,19 @@ class Moments:
     def _integral(self, monomials: tuple[Monomial, ...]) -> Any:
         """Return the mean by the trapezoidal rule."""
         used = tuple(k for k, monomial in enumerate(monomials) if monomial != ONE)
-        if used not in self._grids:
-            mean = np.array([float(_middle(self.law.mean[k])) for k in used])
-            covariance = np.array(
-                [[float(_middle(self.law.covariance[j][k])) for k in used] for j in used]
+        chosen = tuple(monomials[k] for k in used)
+        if used not in self._rules:
+            mean = tuple(_middle(self.law.mean[k]) for k in used)
+            covariance = tuple(
+                tuple(_middle(self.law.covariance[j][k]) for k in used) for j in used
             )
-            self._grids[used] = Grid.of(tuple(self.families[k] for k in used), mean, covariance)
-        grid, chosen = self._grids[used], tuple(monomials[k] for k in used)
-        value = grid.integral(chosen)
+            self._rules[used] = rule_of(tuple(self.families[k] for k in used), mean, covariance)
+        rule = self._rules[used]
         if not self.arithmetic.certified:
-            return value
-        mean = np.array([_radius(self.law.mean[k]) for k in used])
-        covariance = np.array([[_radius(self.law.covariance[j][k]) for k in used] for j in used])
-        return from_ball(value, grid.error(chosen, (mean, covariance)))
+            return rule.integral(chosen)
+        errors = np.array([_radius(self.law.mean[k]) for k in used])
+        spread = np.array([[_radius(self.law.covariance[j][k]) for k in used] for j in used])
+        return from_ball(rule.integral(chosen), rule.error(chosen, (errors, spread)))
 
 
 class _Closed:
