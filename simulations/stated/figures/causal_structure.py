@@ -20,17 +20,17 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             data["time"], data["loss"].sel(flow=flow), label=label, **PROBLEM_STYLES[number]
         )
     axes[0].set(ylabel="loss")
-    axes[0].legend(loc="center right")
+    axes[0].legend(loc="center right", handlelength=1.2, bbox_to_anchor=(1.04, 0.5))
     for number, child in enumerate(data["child"].values):
         for way, dashes in zip(data["way"].values, ("-", "--")):
             rows = data["attention"].sel(child=child, way=way)
-            label = f"position {child}" if dashes == "-" else None
+            entry = f"position {child}" if dashes == "-" else None
             (artists[f"{way}, {child}"],) = axes[1].plot(
-                data["time"], rows, linestyle=dashes, label=label,
+                data["time"], rows, linestyle=dashes, label=entry,
                 color=PROBLEM_STYLES[number]["color"],
             )  # fmt: skip
     axes[1].set(ylabel="attention to the parent", ylim=(0.0, 1.0))
-    axes[1].legend(loc="center right")
+    axes[1].legend(loc="center right", handlelength=1.2, bbox_to_anchor=(1.04, 0.5))
     for ax in axes[:2]:
         ax.set(xscale="symlog", xlabel="flow time", xlim=(0.0, float(data["time"][-1])))
         ax.set_xticks([0, 1e2, 1e4, 1e6])
