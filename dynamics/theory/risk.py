@@ -261,10 +261,10 @@ class TheoryRisk(Risk):
             return 0.0, np.zeros(n)
         constants, weight, blocks, *relations = self.columns
         values = np.empty((len(weight), 1 + n))
-        one = np.ones(1)
+        unit = np.ones(1)
         for i, row in enumerate(values):
             row[0] = self.kernels.mean(
-                theta, row[1:], constants, one, blocks[i : i + 1], *relations
+                theta, row[1:], constants, unit, blocks[i : i + 1], *relations
             )
         loss, *slopes = np.std(values, axis=0, ddof=1) / math.sqrt(len(values))
         return float(loss), np.array(slopes)

@@ -7,10 +7,12 @@ generated token by token: a token joins a block, or is one of the S - b tokens n
 """
 
 import math
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,14 +48,15 @@ class Tokens:
         law = replace(self, number=float(self.number))  # type: ignore[arg-type]
         labels: tuple[int, ...] = ()
         steps, starts, blocks = Counter[tuple[int, int]](), Counter[int](), 0
-        for parent in self.parent:
+        for parent, draw in zip(self.parent, rng.random(len(self.parent)).tolist()):
             before = None if parent is None else labels[parent]
             ways = [1] * blocks + [self.size - blocks] * (blocks < self.size)
             weights = [
                 number * float(law._probability(before, block, steps, starts))
                 for block, number in enumerate(ways)
             ]
-            block = int(rng.choice(len(weights), p=np.array(weights) / sum(weights)))
+            sums = list(accumulate(weights))
+            block = bisect(sums, draw * sums[-1], hi=len(sums) - 1)
             if before is not None:
                 steps[before, block] += 1
                 starts[before] += 1
