@@ -14,8 +14,8 @@ from dynamics.core.errors import ParameterError
 from dynamics.core.jit import kernel
 from dynamics.overlaps.dense import Array, DenseModel
 
-_FUNCTIONS = ("", "erf", "sigmoid", "tanh")
-_IDENTITY, _ERF, _SIGMOID, _TANH = range(4)
+_FUNCTIONS = ("", "erf", "sigmoid", "tanh", "relu")
+_IDENTITY, _ERF, _SIGMOID, _TANH, _RELU = range(5)
 #: Steps between two tests for Ctrl-C.
 _CHUNK = 2000
 
@@ -192,4 +192,6 @@ def _function(code, y):
     if code == _TANH:
         value = math.tanh(y)
         return value, 1.0 - value * value
+    if code == _RELU:
+        return (y, 1.0) if y > 0.0 else (0.0, 0.0)
     return y, 1.0

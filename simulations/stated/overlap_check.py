@@ -13,7 +13,7 @@ import numpy as np
 from dynamics.overlaps.dense import DenseDatum, DenseFactor, DenseModel, DenseProduct
 from simulations.stated.overlaps import Numbers, risk
 from symbolic.overlaps import OverlapTheory, Vectors
-from symbolic.overlaps.concrete import concrete, members
+from symbolic.overlaps.concrete import ConcreteFactor, concrete, members
 from symbolic.overlaps.gram import Pair, pair_of
 from symbolic.overlaps.language import Element
 from symbolic.theory import TheoryError
@@ -66,7 +66,10 @@ def check(theory: OverlapTheory, given: tuple[tuple[str, float], ...] = ()) -> O
     for _ in range(_STEPS):
         state = state_of(vectors, pairs)
         moved, value = reduced.step(state, _RATE), reduced.loss(state)
-        dense_loss, vectors, _ = dense.step(vectors, _RATE)
+        try:
+            dense_loss, vectors, _ = dense.step(vectors, _RATE)
+        except ValueError as error:
+            raise TheoryError(f"{theory.name} is not allowed: {error}", theory.location) from None
         loss = max(loss, abs(value - dense_loss) / (1.0 + abs(value)))
         change = np.abs(moved - state_of(vectors, pairs)) / (1.0 + np.abs(moved))
         overlaps = max(overlaps, float(np.max(change)))
@@ -124,7 +127,7 @@ def dense_model(theory: OverlapTheory, values: dict[str, float]) -> DenseModel:
                 numbers.float(x.constant),
                 tuple(DenseProduct(numbers.float(y.coefficient), *y[1:]) for y in x.products),
             )
-            for x in factors
+            for x in _with_relu(factors)
         )
         terms.append((numbers.float(coefficient), dense))
     laws = []
@@ -136,6 +139,15 @@ def dense_model(theory: OverlapTheory, values: dict[str, float]) -> DenseModel:
     trained = np.array([isinstance(x.family, Vectors) for x in vectors])
     sphere = np.array([getattr(x.family, "sphere", False) for x in vectors])
     return DenseModel(tuple(terms), tuple(laws), trained, sphere)
+
+
+def _with_relu(factors: Iterable[ConcreteFactor]) -> list[ConcreteFactor]:
+    """Return factors with x^n step(x) as a power of relu."""
+    steps = {x.products for x in factors if x.function == "step"}
+    others = (x for x in factors if x.function != "step")
+    return [
+        x._replace(function="relu") if not x.function and x.products in steps else x for x in others
+    ]
 
 
 def random_vectors(

@@ -23,6 +23,8 @@ from symbolic.theory.sets import Exchangeable
 MOST_INDICES = 6
 #: Largest number of functions with different arguments in one expectation.
 MOST_ARGUMENTS = 2
+#: Largest number of relu with different arguments in one expectation.
+MOST_STEPS = 3
 #: Factors of a product, with their coefficient.
 Sums = dict[tuple[Factor, ...], sp.Expr]
 
@@ -96,11 +98,11 @@ def _component(factors: tuple[Factor, ...], location: Any) -> Component:
     """Return the expectation of a product of factors."""
     variables: dict[tuple[str, Linear], list[int]] = {}
     for x in sorted(factors, key=lambda x: not x.function):
-        family = {"gauss": "erf"}.get(x.function, x.function)
+        family = {"gauss": "erf", "delta": "step"}.get(x.function, x.function)
         same = [key for key in variables if key[1] == x.linear and key[0]]
         key = same[0] if same and not family else (family, x.linear)
         monomial = variables.setdefault(key, [0, 0, 0])
-        monomial[{"": 0, "gauss": 2}.get(x.function, 1)] += x.power
+        monomial[{"": 0, "gauss": 2, "delta": 2}.get(x.function, 1)] += x.power
     _require_integrable(variables, location)
     linears = [linear for _, linear in variables]
     return Component(
@@ -113,6 +115,10 @@ def _component(factors: tuple[Factor, ...], location: Any) -> Component:
 def _require_integrable(variables: Mapping[tuple[str, Linear], list[int]], location: Any) -> None:
     """Raise `TheoryError` if an expectation has no closed form and too many arguments."""
     functions = [(family, x, m[1]) for (family, x), m in variables.items() if m[1]]
+    steps = [x for family, x, _ in functions if family == "step"]
+    if steps:
+        _require_orthant(steps, len(functions), location)
+        return
     arguments = {x for _, x, _ in functions}
     is_closed = sum(power for *_, power in functions) <= MOST_ARGUMENTS and all(
         family == "erf" and _mean(x) == (0, ()) for family, x, _ in functions
@@ -122,6 +128,22 @@ def _require_integrable(variables: Mapping[tuple[str, Linear], list[int]], locat
         f"an expectation of functions of {len(arguments)} different fields is not allowed: "
         f"at most {MOST_ARGUMENTS} can be integrated with a bound; sample the data instead, "
         "or write a loss in which fewer functions are multiplied",
+        location,
+    )
+
+
+def _require_orthant(steps: list[Linear], functions: int, location: Any) -> None:
+    """Raise `TheoryError` unless an expectation with relu has a closed form."""
+    require(
+        len(steps) == functions and all(_mean(x) == (0, ()) for x in steps),
+        "relu of a field with a mean, or times another function of fields, is not allowed: the "
+        "expectation has no closed form; use erf",
+        location,
+    )
+    require(
+        len(steps) <= MOST_STEPS,
+        f"relu of {len(steps)} different fields in one expectation is not allowed: the probability "
+        "of an orthant of four normal variables has no closed form; use erf, or runs on vectors",
         location,
     )
 

@@ -18,8 +18,6 @@ from symbolic.theory.errors import TheoryError, calling_line, require, short_rep
 from symbolic.theory.numbers import check_name, exact
 from symbolic.theory.sets import Exchangeable
 
-#: Functions of a linear combination of fields.
-FUNCTIONS = ("erf", "sigmoid", "tanh")
 #: Largest exponent of an expression.
 LARGEST_POWER = 6
 _FRESH = count()
@@ -288,11 +286,11 @@ class Expression:
             result = result * self
         return result
 
-    def _apply(self, function: str) -> Expression:
+    def _apply(self, function: str, name: str = "") -> Expression:
         require(
             self.linear is not None,
-            f"{function} of a product, a sum over an index or a function is not allowed: its "
-            "argument must be a linear combination of fields, so that it is normal",
+            f"{name or function} of a product, a sum over an index or a function is not allowed: "
+            "its argument must be a linear combination of fields, so that it is normal",
         )
         assert self.linear is not None
         factor = Factor(function, self.linear, 1)
@@ -309,6 +307,10 @@ class Expression:
     def tanh(self) -> Expression:
         """Return the hyperbolic tangent."""
         return self._apply("tanh")
+
+    def relu(self) -> Expression:
+        """Return max(x, 0) of a linear combination x."""
+        return self * self._apply("step", "relu")
 
     def sum(self, index: str) -> Expression:
         """Return the sum over a free index."""

@@ -82,6 +82,8 @@ def _gradient(terms: tuple[Term, ...], vector: Element) -> Iterator[tuple[Term, 
                     bound = tuple(pair for pair in term.bound if pair[0] not in numbers)
                     for coefficient, slope in slopes(factor):
                         factors = replaced((*rest, *slope), numbers)
+                        if _vanishes(factors):
+                            continue
                         scale = term.coefficient * weight * coefficient
                         yield Term(scale, factors, bound), other.at(numbers)
 
@@ -107,7 +109,14 @@ def _products(
         if weights:
             for coefficient, slope in slopes(factor):
                 product = (*factors[:k], *factors[k + 1 :], *slope)
-                yield variance * coefficient, _with(product, weights), False
+                if not _vanishes(product):
+                    yield variance * coefficient, _with(product, weights), False
+
+
+def _vanishes(factors: tuple[Factor, ...]) -> bool:
+    """Return whether a product contains x delta(x), which is 0."""
+    zeros = {x.linear for x in factors if x.function == "delta"}
+    return any(x.linear in zeros and not x.function for x in factors)
 
 
 def _with(

@@ -93,9 +93,11 @@ class Factor(NamedTuple):
 def slopes(factor: Factor) -> list[tuple[int, tuple[Factor, ...]]]:
     """Return the derivative of a factor in its argument: coefficients and products of factors.
 
-    The function "gauss" is the derivative of the error function.
+    The function "gauss" is the derivative of the error function, "delta" that of "step".
     """
     function, linear, n = factor
+    if function == "step":
+        return [(1, (Factor("delta", linear, 1),))]
     lower = (factor._replace(power=n - 1),) if n > 1 else ()
     if function == "erf":
         return [(n, (*lower, Factor("gauss", linear, 1)))]
@@ -121,7 +123,10 @@ def merged(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
     powers: dict[tuple[str, Linear], int] = {}
     for x in factors:
         powers[x.function, x.linear] = powers.get((x.function, x.linear), 0) + x.power
-    combined = (Factor(function, linear, n) for (function, linear), n in powers.items())
+    combined = (
+        Factor(function, linear, 1 if function == "step" else n)  # its powers are equal
+        for (function, linear), n in powers.items()
+    )
     return tuple(sorted(combined, key=lambda x: x.key))
 
 

@@ -13,9 +13,10 @@ from dynamics.core.balls.exact import exact
 from dynamics.overlaps.moments import BALLS
 from simulations.cli import main
 from simulations.stated import examples, overlap_check
+from simulations.stated.overlaps import UserOverlapTheory
 from simulations.stated.overlaps import risk as risk_of
 from symbolic.overlaps import Directions, Euclidean, Normal, OverlapTheory, Size, Vectors, sqrt
-from symbolic.theory import TheoryError
+from symbolic.theory import Exchangeable, TheoryError
 from tests.closeness import close, within
 
 FOLDER = Path(examples.__file__).parent
@@ -277,3 +278,58 @@ def test_run_on_the_command_line(capsys):
     for _ in range(4):
         state = risk.step(state, 0.5)
     assert result["outcomes"]["loss"] == pytest.approx(risk.loss(state), rel=1e-13, abs=0)
+
+
+def relu_units():
+    """Return a machine of rectified linear units, student and teacher over one set."""
+    d, K = Size("d"), Size("K")
+    space, unit = Euclidean("coordinate", d), Exchangeable("unit", K)
+    x = Normal("x", space, variance=0.7)
+    J, B = Vectors("J", (unit, space)), Directions("B", (unit, space))
+
+    def loss(J, B, x):
+        return ((J["k"] @ x).relu().sum("k") - (B["m"] @ x).relu().sum("m")) ** 2 / 2
+
+    return UserOverlapTheory(
+        OverlapTheory(
+            "rectified units", "test", sizes=(d, K), parameters=(J,), directions=(B,), data=(x,),
+            loss=loss, defaults={"K": 2, "d": 9},
+        )
+    )  # fmt: skip
+
+
+def test_rectified_units_agree_with_vectors_and_have_bounds():
+    """Loss, gradient and Jacobian of relu: closed forms against vectors and differences."""
+    theory = relu_units()
+    assert theory.check().overlaps < 1e-13
+    risk, state = theory.risk(), np.array([0.6, 0.2, 0.4, 0.1])
+    value = risk.evaluate(state)
+    assert 0.0 < value.bound < 1e-15
+    columns = [
+        (risk.gradient(state + 1e-5 * e) - risk.gradient(state - 1e-5 * e)) / 2e-5
+        for e in np.eye(4)
+    ]
+    within(np.array(columns).T, risk.jacobian(state), 1e-9)
+    run = patchdyn.gradient_flow(risk, horizon=200.0, initial=state)
+    assert run.final[2] > 0.99
+
+
+def test_the_noise_of_one_rectified_unit_is_that_of_runs():
+    """With one unit two fields suffice; for many units the orthant of four fields is rejected."""
+    space = Euclidean("coordinate", Size("d"))
+    w, u, x = Vectors("w", space), Directions("u", space), Normal("x", space)
+    theory = UserOverlapTheory(
+        OverlapTheory(
+            "one rectified unit", "test", sizes=(Size("d"),), parameters=(w,), directions=(u,),
+            data=(x,), loss=lambda w, u, x: ((w @ x).relu() - (u @ x).relu()) ** 2 / 2,
+        )
+    )  # fmt: skip
+    start = np.array([0.6, 0.4])
+    risk = theory.one_pass(learning_rate=0.3, d=6)
+    runs = theory.stochastic_runs(learning_rate=0.3, steps=1, runs=1500, initial=start, d=6)
+    errors = runs.deviation[-1] / np.sqrt(1500)
+    assert np.all(np.abs(risk.step(start, 0.3) - runs.mean[-1]) < 4 * errors)
+    without = super(type(risk), risk).step(start, 0.3)
+    assert np.any(np.abs(without - runs.mean[-1]) > 6 * errors)
+    with pytest.raises(TheoryError, match="orthant of four normal variables"):
+        relu_units().one_pass(learning_rate=0.3)

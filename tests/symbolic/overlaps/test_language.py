@@ -106,6 +106,19 @@ def test_three_functions_in_one_expectation_are_rejected():
         three.reduced  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda w, x: (w @ x).relu() * (w @ x).sigmoid(),
+        lambda w, x: (w @ x + 1).relu(),
+    ],
+)
+def test_relu_with_a_mean_or_another_function_is_rejected(loss):
+    """Such expectations have no closed form."""
+    with pytest.raises(TheoryError, match="relu of a field with a mean, or times another"):
+        theory(loss).reduced  # noqa: B018
+
+
 def test_a_variance_by_coordinate_is_rejected():
     with pytest.raises(TheoryError, match="variance by coordinate"):
         Normal("x", space, variance=[1, 2])
