@@ -80,9 +80,9 @@ class CountingRisk:
         v, W = state[:-2], state[-2:]
         read = (self.counts @ np.concatenate([W[0] * v, W[1] * v])).reshape(self.used.shape)
         logits = np.where(self.used, read, -np.inf)
-        highest = np.maximum(logits.max(axis=1), 0.0)
-        off = np.exp(logits - highest[:, None])
-        total = off.sum(axis=1) + self.unused * np.exp(-highest)
+        highest = max(float(read.max()), 0.0)
+        off = np.exp(logits - highest)
+        total = off @ np.ones(off.shape[1]) + self.unused * math.exp(-highest)
         rows = np.arange(len(logits))
         loss = self.weight @ (highest + np.log(total) - logits[rows, self.target])
         off /= total[:, None]

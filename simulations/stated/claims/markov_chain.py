@@ -279,7 +279,7 @@ LARGE_STARTS = Table(
     index=("e", "w", "T"),
     columns={
         "as_said": Column("the end is that of the energy"),
-        "gain": Column("gain on the unigram loss, of that of the bigram", atol=1e-6),
+        "gain": Column("gain on the unigram loss, of that of the bigram", rtol=1e-4, atol=1e-5),
     },
     predicates={"attention changes no end": lambda t: t.as_said},
 )
