@@ -13,7 +13,7 @@ import sympy as sp
 
 from symbolic.theory.expression import FUNCTIONS, Node, multiply, node
 from symbolic.theory.positions import Relation
-from symbolic.theory.sets import Ordered
+from symbolic.theory.sets import MOST_POSITIONS, Ordered
 from symbolic.theory.words import Chain
 
 #: Columns of a data orbit: position, state, next state, number of ones up to the position.
@@ -33,8 +33,10 @@ def transferred(loss: Node, chain: Chain) -> Node | None:
     Returns
     -------
     Node or None
-        ``None`` if the loss depends on the chain in another way.
+        ``None`` if the loss depends on the chain in another way, or the chain is too long.
     """
+    if chain.over.count >= MOST_POSITIONS:
+        return None
     try:
         return _Transfer(loss, chain).linear(loss)
     except _OtherFormError:

@@ -235,6 +235,7 @@ def canvas_of(name):
     return canvas
 
 
+@pytest.mark.slow
 def test_names_are_unique_and_known():
     names = [figure.name for figure in figures(SECTION_4_1)]
     assert len(names) == len(set(names))

@@ -16,7 +16,7 @@ from simulations.stated.check import few_sequences
 from simulations.stated.law import Balls, law
 from simulations.stated.runs import risk
 from simulations.stated.system import UserTheorySystem
-from symbolic.theory import loop_tables
+from symbolic.theory import Chain, Ordered, loop_tables
 from symbolic.theory.source import source
 from symbolic.theory.transfer import transferred
 from tests.closeness import close, within
@@ -81,6 +81,13 @@ def test_a_constant_is_counted_once(theory_of, transfer):
 def test_other_losses_have_no_transfer_matrix(theory_of, old, new):
     theory = theory_of(example("markov_chain", (old, new)))
     assert transferred(theory.mean.loss, theory.data[0]) is None
+
+
+def test_a_chain_may_be_too_long_for_a_transfer_matrix():
+    for T, is_possible in ((999, True), (1000, False)):
+        position = Ordered("position", T)
+        x = Chain("x", position, 0.2, 0.3)
+        assert (transferred(x["t"].sum("t"), x) is not None) == is_possible
 
 
 def test_weights_of_steps_are_those_of_the_chain():
