@@ -12,6 +12,7 @@ CLAIMS = {
     "theory-sparse-attention": "sparse_attention",
     "theory-markov-chain": "markov_chain",
     "saad-solla": "saad_solla",
+    "single-location": "single_location",
 }
 #: Mapping from the id of a claim to its paper.
 PAPERS = {
@@ -50,5 +51,10 @@ PAPERS = {
     ),
     "saad-solla": Paper(
         "Saad, Solla", "On-line Learning in Soft Committee Machines", "PRE 52, 1995"
+    ),
+    "single-location": Paper(
+        "Marion, Berthier, Biau, Boyer",
+        "Attention layers provably solve single-location regression",
+        "ICLR 2025",
     ),
 }
