@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dynamics.masked.diversity import attention_diversity
     from dynamics.positional.events import find_events
     from simulations.falsify import falsify
+    from simulations.stated.against import against
     from simulations.stated.user_theory import load_theory
     from simulations.validated import prove
     from symbolic.theory import TheoryError
@@ -29,6 +30,7 @@ __all__ = [
     "Problem",
     "State",
     "TheoryError",
+    "against",
     "attention_diversity",
     "falsify",
     "find_events",
@@ -44,6 +46,7 @@ _MODULES = {
     "Problem": "dynamics",
     "State": "dynamics",
     "TheoryError": "symbolic.theory",
+    "against": "simulations.stated.against",
     "attention_diversity": "dynamics.masked.diversity",
     "falsify": "simulations.falsify",
     "find_events": "dynamics.positional.events",

@@ -70,7 +70,7 @@ class Case:
     problem
         Problem of the theory.
     solver
-        ``"flow"`` or ``"gd"``.
+        ``"flow"`` or ``"gd"``; for theories in overlaps also ``"sgd"``.
     settings
         Keyword arguments of the solver and of the population expectation, with defaults.
     """

@@ -28,6 +28,7 @@ examples:
   patchdyn reproduce --quick              check all claims on small problems, in about five minutes
   patchdyn derive lemma-4.3               the increments of gamma and rho, with their proof
   patchdyn run --D 64 --C 4 --q 2/64      one trajectory of (alpha, gamma, rho)
+  patchdyn against RUN.npz --theory FILE.py  a logged training run next to its theory
   patchdyn sweep CONFIG.toml --out DIR    a grid of problems; then draw it with: patchdyn map DIR
   patchdyn falsify 'gamma >= rho'         search for a counterexample and simplify it
   patchdyn report compare OLD NEW         differences between the results of two reports

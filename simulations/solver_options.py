@@ -116,7 +116,7 @@ class Solver(Parameters):
 def horizon_of(case: Case) -> float:
     """Return the final time of a case."""
     settings = case.settings
-    if case.solver == "gd":
+    if "steps" in settings:
         return float(settings["learning_rate"] * settings["steps"])
     return float(settings["horizon"])
 

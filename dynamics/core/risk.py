@@ -55,6 +55,8 @@ class Risk(ABC):
         Number of states evaluated so far.
     trajectory
         Class of the trajectories of the theory; it converts arrays to states.
+    is_estimate
+        Whether risk and gradient are estimates without a bound of their error.
     rotated
         The trained parameters that a rotation may mix, in text; empty if there are none. Adam and
         sign descent, which do not commute with rotations, are rejected where there are some.
@@ -75,6 +77,7 @@ class Risk(ABC):
     reason: str = ""
     evaluations: int
     trajectory: ClassVar[type[Trajectory]] = Trajectory
+    is_estimate: bool = False
     rotated: ClassVar[str] = "the parameters of this theory"
     plans_contain_optimizer: ClassVar[bool] = False
 

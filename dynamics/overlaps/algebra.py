@@ -120,8 +120,8 @@ class Algebra(NamedTuple):
 
         A is the identity minus rate S, and minus rate weight_decay on trained vectors.
         """
-        kept = self.shrinkage(1.0 - rate * weight_decay)
-        matrix = [diagonal - rate * x for diagonal, x in zip(kept, coefficients)]
+        shrunk = self.shrinkage(1.0 - rate * weight_decay)
+        matrix = [diagonal - rate * x for diagonal, x in zip(shrunk, coefficients)]
         moved = self.conjugated(matrix, gram)
         return self.varying(self.conjugated(self.normalization(moved), moved))
 

@@ -21,6 +21,7 @@ _FUNCTIONS: Mapping[str, tuple[Callable[[Array], Array], Callable[[Array], Array
     "erf": (erf, lambda y: 2.0 / np.sqrt(np.pi) * np.exp(-y * y)),
     "sigmoid": (expit, lambda y: expit(y) * expit(-y)),
     "tanh": (np.tanh, lambda y: 1.0 - np.tanh(y) ** 2),
+    "relu": (lambda y: np.maximum(y, 0.0), lambda y: (y > 0.0).astype(float)),
 }
 #: Step and end of the rule in each dimension.
 _STEP, _END = 0.25, 8.5
@@ -118,8 +119,10 @@ class DenseModel(NamedTuple):
                 else:
                     means[i] += x.coefficient * vectors[x.vector] @ vectors[x.other]
         basis = _basis(forms.reshape(len(factors), -1))
-        nodes, weights = _nodes(len(basis))
-        points = means[:, None] + forms.reshape(len(factors), -1) @ basis.T @ nodes
+        coordinates = forms.reshape(len(factors), -1) @ basis.T
+        kinks = coordinates[[factor.function == "relu" for factor in factors]]
+        nodes, weights = _wedges(kinks) if kinks.size else _nodes(len(basis))
+        points = means[:, None] + coordinates @ nodes
         powers = [_FUNCTIONS[x.function][0](y) ** x.power for x, y in zip(factors, points)]
         value = float(weights @ np.prod(powers, axis=0))
         gradient = np.zeros_like(vectors)
@@ -171,8 +174,40 @@ def _nodes(rank: int) -> tuple[Array, Array]:
     """Return nodes (rank, n) and weights (n,) of a rule for the standard normal distribution."""
     line = np.arange(-_END, _END + _STEP / 2, _STEP)
     weight = _STEP * np.exp(-(line**2) / 2.0) / np.sqrt(2.0 * np.pi)
-    nodes = np.array(list(product(line, repeat=rank))).T.reshape(rank, -1)
+    nodes = np.array(list(product(line, repeat=rank))).T.reshape(rank, line.size**rank)
     weights = np.ones(1)
     for _ in range(rank):
         weights = np.outer(weights, weight).ravel()
     return nodes, weights
+
+
+def _wedges(kinks: Array) -> tuple[Array, Array]:
+    """Return nodes (rank, n) and weights of a rule for polynomials in each sector of a plane.
+
+    Parameters
+    ----------
+    kinks
+        Linear forms (forms, rank); the sectors end where one of them is 0.
+
+    Raises
+    ------
+    ValueError
+        If the rank is larger than 2.
+    """
+    rank = kinks.shape[1]
+    if rank > 2:
+        raise ValueError("relu is compared with vectors in at most two directions of a product")
+    x, w = np.polynomial.legendre.leggauss(60)
+    radius, weight = _END * (x + 1.0) / 2.0, _END / 2.0 * w
+    weight = weight * np.exp(-(radius**2) / 2.0)
+    if rank == 1:
+        return np.array([[*radius, *-radius]]), np.tile(weight, 2) / np.sqrt(2.0 * np.pi)
+    angles = np.arctan2(-kinks[:, 0], kinks[:, 1]) % np.pi
+    edges = np.sort([*angles, *(angles + np.pi)])
+    y, v = np.polynomial.legendre.leggauss(24)
+    middles, halves = (edges + np.roll(edges, -1)) / 2.0, (np.roll(edges, -1) - edges) / 2.0
+    middles[-1], halves[-1] = middles[-1] + np.pi, halves[-1] + np.pi
+    theta, turn = (middles[:, None] + halves[:, None] * y).ravel(), (halves[:, None] * v).ravel()
+    directions = np.array([np.cos(theta), np.sin(theta)])
+    nodes = (directions[:, :, None] * radius).reshape(2, -1)
+    return nodes, np.outer(turn, weight * radius).ravel() / (2.0 * np.pi)

@@ -52,9 +52,9 @@ class VectorDescent:
         squares = zip(self._squares, driven, algebra.conjugated(s, gram))
         self._squares = [mu * mu * x + mu * y + z for x, y, z in squares]
         mixed = [mu * x + y for x, y in zip(self._mixed, algebra.multiply(s, gram))]
-        kept = algebra.shrinkage(1.0 - rate * self.decay)
-        mixed = algebra.multiply(mixed, kept)  # new velocities with shrunk vectors
-        terms = zip(algebra.conjugated(kept, gram), algebra.symmetric(mixed), self._squares)
+        shrunk = algebra.shrinkage(1.0 - rate * self.decay)
+        mixed = algebra.multiply(mixed, shrunk)  # new velocities with shrunk vectors
+        terms = zip(algebra.conjugated(shrunk, gram), algebra.symmetric(mixed), self._squares)
         moved = [x - rate * y + rate * rate * z for x, y, z in terms]
         mixed = [x - rate * z for x, z in zip(mixed, self._squares)]
         scale = algebra.normalization(moved)

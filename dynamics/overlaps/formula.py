@@ -13,91 +13,51 @@ from dynamics.overlaps.moments import Arithmetic, Moments, Normal
 Coefficients = tuple[tuple[int, Any], ...]
 
 
-class Component(NamedTuple):
-    """An expectation of powers of functions of jointly normal variables.
+class Law:
+    """Jointly normal variables, whose means and covariances are linear in Gram entries.
 
-    Attributes
+    Parameters
     ----------
-    functions
-        Family and power of each variable; the family "" is the identity.
+    families
+        Family of functions of each variable.
     constants, mean
         The mean of each variable: a constant and coefficients of Gram entries.
     covariance
         Coefficients of Gram entries for each pair of variables.
     """
 
-    functions: tuple[tuple[str, int], ...]
-    constants: tuple[Any, ...]
-    mean: tuple[Coefficients, ...]
-    covariance: tuple[tuple[Coefficients, ...], ...]
+    def __init__(
+        self,
+        families: tuple[str, ...],
+        constants: tuple[Any, ...],
+        mean: tuple[Coefficients, ...],
+        covariance: tuple[tuple[Coefficients, ...], ...],
+    ) -> None:
+        self.families, self.constants = families, constants
+        self.mean, self.covariance = mean, covariance
+        self.centred = tuple(c == 0 and not entries for c, entries in zip(constants, mean))
+        self._operators: dict[int, dict[tuple[int, ...], Any]] = {}
 
-    def converted(self, convert: Callable[[Any], Any]) -> "Component":
-        """Return the component with its numbers converted."""
+    def converted(self, convert: Callable[[Any], Any]) -> "Law":
+        """Return the law with its numbers converted."""
 
         def each(entries: Coefficients) -> Coefficients:
             return tuple((entry, convert(x)) for entry, x in entries)
 
         rows = tuple(tuple(map(each, row)) for row in self.covariance)
         constants = tuple(map(convert, self.constants))
-        return Component(self.functions, constants, tuple(map(each, self.mean)), rows)
+        return Law(self.families, constants, tuple(map(each, self.mean)), rows)
 
-
-class Formula(NamedTuple):
-    """The loss: coefficients times products of the expectations with the given numbers."""
-
-    components: tuple[Component, ...]
-    terms: tuple[tuple[Any, tuple[int, ...]], ...]
-
-    def converted(self, convert: Callable[[Any], Any]) -> "Formula":
-        """Return the formula with its numbers converted."""
-        terms = tuple((convert(x), numbers) for x, numbers in self.terms)
-        return Formula(tuple(x.converted(convert) for x in self.components), terms)
-
-    def at(self, gram: Sequence[Any], unknown: int, arithmetic: Arithmetic) -> "Derivatives":
-        """Return loss and derivatives at Gram entries, of which the first ``unknown`` vary."""
-        return Derivatives(self, gram, unknown, arithmetic)
-
-
-class _Expectation:
-    """A component at given Gram entries."""
-
-    def __init__(self, component: Component, gram: Sequence[Any], arithmetic: Arithmetic) -> None:
-        self.component = component
-        self.families = [family for family, _ in component.functions]
+    def at(self, gram: Sequence[Any], arithmetic: Arithmetic) -> Moments:
+        """Return the moments at Gram entries."""
         zero = arithmetic.number(0)
 
         def value(entries: Coefficients) -> Any:
             return sum((x * gram[entry] for entry, x in entries), zero)
 
-        mean = [c + value(entries) for c, entries in zip(component.constants, component.mean)]
-        centred = tuple(
-            c == 0 and not entries for c, entries in zip(component.constants, component.mean)
-        )
-        covariance = [[value(entries) for entries in row] for row in component.covariance]
-        self.moments = Moments(self.families, Normal(mean, covariance, centred), arithmetic)
-        self._derived: dict[tuple[int, int], dict[Monomial, int]] = {}
-        self._operators: dict[int, dict[tuple[int, ...], Any]] = {}
-
-    def derived(self, k: int, order: int) -> dict[Monomial, int]:
-        """Return a derivative of the function of variable k."""
-        if (k, order) not in self._derived:
-            family, power = self.component.functions[k]
-            if order:
-                polynomial = derivative(family, self.derived(k, order - 1))
-            else:
-                polynomial = {(0, power, 0) if family else (power, 0, 0): 1}
-            self._derived[k, order] = polynomial
-        return self._derived[k, order]
-
-    def mean(self, orders: tuple[int, ...]) -> Any:
-        """Return the mean of a partial derivative of the product."""
-        polynomials = (self.derived(k, order).items() for k, order in enumerate(orders))
-        total = self.moments.arithmetic.number(0)
-        for choice in product(*polynomials):
-            coefficient = prod(c for _, c in choice)
-            if coefficient:
-                total = total + coefficient * self.moments.of(tuple(x for x, _ in choice))
-        return total
+        mean = [c + value(entries) for c, entries in zip(self.constants, self.mean)]
+        covariance = [[value(entries) for entries in row] for row in self.covariance]
+        return Moments(self.families, Normal(mean, covariance, self.centred), arithmetic)
 
     def operator(self, entry: int) -> dict[tuple[int, ...], Any]:
         """Return the derivative in a Gram entry as coefficients of derivatives of the product.
@@ -111,8 +71,8 @@ class _Expectation:
         n = len(self.families)
         for j in range(n):
             parts: list[tuple[tuple[int, ...], int, Coefficients]]
-            parts = [((j,), 1, self.component.mean[j])]
-            parts += [((j, k), 1 + (j == k), self.component.covariance[j][k]) for k in range(j, n)]
+            parts = [((j,), 1, self.mean[j])]
+            parts += [((j, k), 1 + (j == k), self.covariance[j][k]) for k in range(j, n)]
             for variables, divisor, entries in parts:
                 orders = tuple(variables.count(k) for k in range(n))
                 for number, coefficient in entries:
@@ -121,17 +81,109 @@ class _Expectation:
         self._operators[entry] = result
         return result
 
+
+class Expectations(NamedTuple):
+    """Means of products of monomials of jointly normal variables.
+
+    Attributes
+    ----------
+    laws
+        The distributions.
+    members
+        For each mean the number of its law, and the monomial of each variable
+        (`dynamics.overlaps.functions`).
+    """
+
+    laws: tuple[Law, ...]
+    members: tuple[tuple[int, tuple[Monomial, ...]], ...]
+
+    def converted(self, convert: Callable[[Any], Any]) -> "Expectations":
+        """Return the expectations with their numbers converted."""
+        return self._replace(laws=tuple(law.converted(convert) for law in self.laws))
+
+    def at(self, gram: Sequence[Any], arithmetic: Arithmetic) -> "list[_Expectation]":
+        """Return the expectations at Gram entries."""
+        moments = [law.at(gram, arithmetic) for law in self.laws]
+        return [_Expectation(self.laws[k], x, moments[k]) for k, x in self.members]
+
+
+Terms = tuple[tuple[Any, tuple[int, ...]], ...]
+
+
+class Formula(NamedTuple):
+    """Sums of coefficients times products of expectations with the given numbers.
+
+    Attributes
+    ----------
+    expectations
+        The expectations.
+    sums
+        The terms of each sum.
+    """
+
+    expectations: Expectations
+    sums: tuple[Terms, ...]
+
+    def converted(self, convert: Callable[[Any], Any]) -> "Formula":
+        """Return the formula with its numbers converted."""
+        sums = (tuple((convert(x), numbers) for x, numbers in terms) for terms in self.sums)
+        return Formula(self.expectations.converted(convert), tuple(sums))
+
+    def at(self, gram: Sequence[Any], unknown: int, arithmetic: Arithmetic) -> list["Derivatives"]:
+        """Return each sum at Gram entries, of which the first ``unknown`` vary."""
+        parts = self.expectations.at(gram, arithmetic)
+        return [Derivatives(terms, parts, unknown, arithmetic) for terms in self.sums]
+
+
+class _Expectation:
+    """The mean of a product of monomials at given Gram entries."""
+
+    def __init__(self, law: Law, monomials: tuple[Monomial, ...], moments: Moments) -> None:
+        self.law, self.monomials, self.moments = law, monomials, moments
+        self._derived: dict[tuple[int, int], dict[Monomial, int]] = {}
+        self._slopes: list[Any] | None = None
+
+    def derived(self, k: int, order: int) -> dict[Monomial, int]:
+        """Return a derivative of the function of variable k."""
+        if (k, order) not in self._derived:
+            self._derived[k, order] = (
+                derivative(self.law.families[k], self.derived(k, order - 1))
+                if order
+                else {self.monomials[k]: 1}
+            )
+        return self._derived[k, order]
+
+    def mean(self, orders: tuple[int, ...]) -> Any:
+        """Return the mean of a partial derivative of the product."""
+        polynomials = (self.derived(k, order).items() for k, order in enumerate(orders))
+        total = self.moments.arithmetic.number(0)
+        for choice in product(*polynomials):
+            coefficient = prod(c for _, c in choice)
+            if coefficient:
+                total = total + coefficient * self.moments.of(tuple(x for x, _ in choice))
+        return total
+
     @cached_property
     def value(self) -> Any:
         """The expectation."""
-        return self.mean((0,) * len(self.families))
+        return self.moments.of(self.monomials)
+
+    def slopes(self, unknown: int) -> list[Any]:
+        """Return the derivatives in the first Gram entries."""
+        if self._slopes is None:
+            zero = self.moments.arithmetic.number(0)
+            entries = range(unknown)
+            self._slopes = [self.slope(e) if self.law.operator(e) else zero for e in entries]
+        return self._slopes
 
     def slope(self, *entries: int) -> Any:
         """Return the derivative in one Gram entry, or the second one in two."""
-        operators: dict[tuple[int, ...], Any] = {(0,) * len(self.families): 1}
+        operators: dict[tuple[int, ...], Any] = {(0,) * len(self.law.families): 1}
         for entry in entries:
             combined: dict[tuple[int, ...], Any] = {}
-            for (left, a), (right, b) in product(operators.items(), self.operator(entry).items()):
+            for (left, a), (right, b) in product(
+                operators.items(), self.law.operator(entry).items()
+            ):
                 orders = tuple(x + y for x, y in zip(left, right))
                 combined[orders] = combined.get(orders, 0) + a * b
             operators = combined
@@ -140,41 +192,39 @@ class _Expectation:
 
 
 class Derivatives:
-    """The loss and its derivatives in Gram entries at one state; each is computed when needed."""
+    """A sum and its derivatives in Gram entries at one state; each is computed when needed."""
 
     def __init__(
-        self, formula: Formula, gram: Sequence[Any], unknown: int, arithmetic: Arithmetic
+        self,
+        terms: Terms,
+        parts: Sequence[_Expectation],
+        unknown: int,
+        arithmetic: Arithmetic,
     ) -> None:
-        self.formula, self.unknown, self.zero = formula, unknown, arithmetic.number(0)
-        self.parts = [_Expectation(x, gram, arithmetic) for x in formula.components]
+        self.terms, self.parts, self.unknown = terms, parts, unknown
+        self.zero = arithmetic.number(0)
 
     @property
-    def loss(self) -> Any:
-        """The loss."""
+    def value(self) -> Any:
+        """The sum, such as the loss."""
         values = (
             prod((self.parts[k].value for k in numbers), start=coefficient)
-            for coefficient, numbers in self.formula.terms
+            for coefficient, numbers in self.terms
         )
         return sum(values, self.zero)
-
-    @cached_property
-    def _slopes(self) -> list[list[Any]]:
-        """First derivatives of each component."""
-        entries = range(self.unknown)
-        return [
-            [part.slope(e) if part.operator(e) else self.zero for e in entries]
-            for part in self.parts
-        ]
 
     @property
     def gradient(self) -> list[Any]:
         """The derivative of the loss in each varying Gram entry."""
         total = [self.zero] * self.unknown
-        for coefficient, numbers in self.formula.terms:
+        for coefficient, numbers in self.terms:
             for position, k in enumerate(numbers):
                 others = (self.parts[j].value for i, j in enumerate(numbers) if i != position)
                 factor = prod(others, start=coefficient)
-                total = [x + factor * slope for x, slope in zip(total, self._slopes[k])]
+                total = [
+                    x + factor * slope
+                    for x, slope in zip(total, self.parts[k].slopes(self.unknown))
+                ]
         return total
 
     @property
@@ -185,14 +235,14 @@ class Derivatives:
         second = [
             [
                 [
-                    part.slope(e, f) if part.operator(e) and part.operator(f) else self.zero
+                    part.slope(e, f) if part.law.operator(e) and part.law.operator(f) else self.zero
                     for f in range(n)
                 ]
                 for e in range(n)
             ]
             for part in self.parts
         ]
-        for coefficient, numbers in self.formula.terms:
+        for coefficient, numbers in self.terms:
             for i, k in enumerate(numbers):
                 rest = [self.parts[j].value for position, j in enumerate(numbers) if position != i]
                 factor = prod(rest, start=coefficient)
@@ -208,6 +258,6 @@ class Derivatives:
                     ]
                     factor = prod(rest, start=coefficient)
                     for e, f in product(range(n), repeat=2):
-                        mixed = self._slopes[k][e] * self._slopes[m][f]
+                        mixed = self.parts[k].slopes(n)[e] * self.parts[m].slopes(n)[f]
                         total[e][f] = total[e][f] + factor * mixed
         return total

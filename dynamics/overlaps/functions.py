@@ -1,7 +1,9 @@
 """Functions of one normal variable as polynomials in generators that are closed under derivatives.
 
 A monomial ``(i, a, b)`` is y^i f^a g^b, with f the function of the family at y, and for ``erf`` the
-generator g = f' = 2 exp(-y^2) / sqrt(pi). The family "" consists of the powers of y.
+generator g = f' = 2 exp(-y^2) / sqrt(pi). The family "" consists of the powers of y. In the family
+"step", f is 1 for y > 0 and 0 for y < 0, with a = 0 or 1, and b > 0 denotes not a power but the
+derivative of order b of f, a distribution at 0.
 """
 
 import math
@@ -52,6 +54,8 @@ def derivative(family: str, polynomial: Polynomial) -> dict[Monomial, int]:
 
     for (i, a, b), c in polynomial.items():
         add((i - 1, a, b), c * i)
+        if family == "step":  # i = 0 where b > 0
+            add((0, 0, b + 1), c * (b > 0 or (a and i == 0)))
         if family == "erf":
             add((i, a - 1, b + 1), c * a)
             add((i + 1, a, b), -2 * c * b)

@@ -8,6 +8,7 @@ degenerate. The same code computes in floats and in balls.
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from flint import arb
 
 from dynamics.core.balls.exact import above, exact, from_ball
 from dynamics.overlaps.functions import SLOPE, Monomial, derivative
-from dynamics.overlaps.trapezoid import Grid
+from dynamics.overlaps.trapezoid import Rule, rule_of
 
 ONE: Monomial = (0, 0, 0)
 
@@ -88,7 +89,7 @@ class Moments:
     def __init__(self, families: Sequence[str], law: Normal, arithmetic: Arithmetic) -> None:
         self.families, self.law, self.arithmetic = tuple(families), law, arithmetic
         self._known: dict[tuple[Monomial, ...], Any] = {}
-        self._grids: dict[tuple[int, ...], Grid] = {}
+        self._rules: dict[tuple[int, ...], Rule] = {}
 
     def of(self, monomials: tuple[Monomial, ...]) -> Any:
         """Return the mean of a product of monomials, one for each variable."""
@@ -102,6 +103,8 @@ class Moments:
                 return _without_power(k, monomials, self.families, self.law, self)
         if all(monomial == ONE for monomial in monomials):
             return self.arithmetic.number(1)
+        if "step" in self.families:
+            return _Orthant(self.families, self.law, self.arithmetic).of(monomials)
         if self._is_closed(monomials):
             return _Closed(self.families, self.law, self.arithmetic).of(monomials)
         return self._integral(monomials)
@@ -117,19 +120,19 @@ class Moments:
     def _integral(self, monomials: tuple[Monomial, ...]) -> Any:
         """Return the mean by the trapezoidal rule."""
         used = tuple(k for k, monomial in enumerate(monomials) if monomial != ONE)
-        if used not in self._grids:
-            mean = np.array([float(_middle(self.law.mean[k])) for k in used])
-            covariance = np.array(
-                [[float(_middle(self.law.covariance[j][k])) for k in used] for j in used]
+        chosen = tuple(monomials[k] for k in used)
+        if used not in self._rules:
+            mean = tuple(_middle(self.law.mean[k]) for k in used)
+            covariance = tuple(
+                tuple(_middle(self.law.covariance[j][k]) for k in used) for j in used
             )
-            self._grids[used] = Grid.of(tuple(self.families[k] for k in used), mean, covariance)
-        grid, chosen = self._grids[used], tuple(monomials[k] for k in used)
-        value = grid.integral(chosen)
+            self._rules[used] = rule_of(tuple(self.families[k] for k in used), mean, covariance)
+        rule = self._rules[used]
         if not self.arithmetic.certified:
-            return value
-        mean = np.array([_radius(self.law.mean[k]) for k in used])
-        covariance = np.array([[_radius(self.law.covariance[j][k]) for k in used] for j in used])
-        return from_ball(value, grid.error(chosen, (mean, covariance)))
+            return rule.integral(chosen)
+        errors = np.array([_radius(self.law.mean[k]) for k in used])
+        spread = np.array([[_radius(self.law.covariance[j][k]) for k in used] for j in used])
+        return from_ball(rule.integral(chosen), rule.error(chosen, (errors, spread)))
 
 
 class _Closed:
@@ -181,6 +184,65 @@ class _Closed:
         return self.arithmetic.mean_of_signs(2 * covariance[j][k] / (scales[0] * scales[1]))
 
 
+class _Orthant:
+    """Means of powers of centred variables times steps and derivatives of steps."""
+
+    def __init__(self, families: tuple[str, ...], law: Normal, arithmetic: Arithmetic) -> None:
+        self.families, self.law, self.arithmetic = families, law, arithmetic
+
+    def of(self, monomials: tuple[Monomial, ...]) -> Any:
+        """Return the mean of a product of monomials."""
+        for k, (_, _, b) in enumerate(monomials):
+            if b > 1:
+                return self._lowered(k, monomials)
+        for k, (i, _, b) in enumerate(monomials):
+            if b == 1:
+                return self.arithmetic.number(0) if i else self._conditional(k, monomials)
+        for k, (i, _, _) in enumerate(monomials):
+            if i:
+                return _without_power(k, monomials, self.families, self.law, self)
+        return self._probability([k for k, (_, a, _) in enumerate(monomials) if a])
+
+    def _lowered(self, k: int, monomials: tuple[Monomial, ...]) -> Any:
+        """Return a mean by Stein's identity of y_k times the next lower derivative of the step."""
+        _, _, b = monomials[k]
+        row = self.law.covariance[k]
+        total = self.arithmetic.number(0)
+        if b > 2:
+            lower = (*monomials[:k], (0, 0, b - 2), *monomials[k + 1 :])
+            total = total + (b - 2) * self.of(lower)
+        rest = (*monomials[:k], (0, 0, b - 1), *monomials[k + 1 :])
+        for j, monomial in enumerate(rest):
+            if j != k:
+                for changed, coefficient in derivative(self.families[j], {monomial: 1}).items():
+                    product = (*rest[:j], changed, *rest[j + 1 :])
+                    total = total + coefficient * row[j] * self.of(product)
+        return -total / row[k]
+
+    def _conditional(self, k: int, monomials: tuple[Monomial, ...]) -> Any:
+        """Return the density of y_k at 0 times the mean of the other factors given y_k = 0."""
+        mean, covariance, centred = self.law
+        size, row = range(len(mean)), covariance[k]
+        if not self.arithmetic.certified and row[k] <= 0.0:
+            raise OverflowError("the mean of the derivative of relu of a zero vector is undefined")
+        given = [[covariance[i][j] - row[i] * row[j] / row[k] for j in size] for i in size]
+        rest = (*monomials[:k], ONE, *monomials[k + 1 :])
+        density = self.arithmetic.slope / self.arithmetic.sqrt(8 * row[k])
+        law = Normal(mean, given, centred)
+        return density * _Orthant(self.families, law, self.arithmetic).of(rest)
+
+    def _probability(self, positive: list[int]) -> Any:
+        """Return the probability that one to three centred variables are positive."""
+        total = self.arithmetic.number(1)
+        for j, k in combinations(positive, 2):
+            covariance = self.law.covariance
+            square = covariance[j][j] * covariance[k][k]
+            if self.arithmetic.certified or square > 0.0:
+                ratio = covariance[j][k] / self.arithmetic.sqrt(square)
+                total = total + self.arithmetic.mean_of_signs(ratio)
+        return total / 2 ** len(positive)
+
+
 def _without_power(
     k: int, monomials: tuple[Monomial, ...], families: Sequence[str], law: Normal, means: Any
 ) -> Any:
@@ -192,6 +254,8 @@ def _without_power(
     rest = (*monomials[:k], (i - 1, a, b), *monomials[k + 1 :])
     total = means.arithmetic.number(0) if law.centred[k] else law.mean[k] * means.of(rest)
     for j, monomial in enumerate(rest):
+        if law.covariance[k][j] == 0:
+            continue
         for changed, coefficient in derivative(families[j], {monomial: 1}).items():
             product = (*rest[:j], changed, *rest[j + 1 :])
             total = total + coefficient * law.covariance[k][j] * means.of(product)

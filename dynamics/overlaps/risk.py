@@ -1,6 +1,7 @@
 """Population risk of a theory whose order parameters are overlaps."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -82,13 +83,13 @@ class OverlapRisk(Risk):
 
     def _at(self, state: Any) -> Derivatives:
         try:
-            return self._floats.at(self._gram(state), len(self.order_parameters), FLOATS)
+            return self._floats.at(self._gram(state), len(self.order_parameters), FLOATS)[0]
         except ValueError as error:  # the square root of a negative number
             raise OverflowError(f"the overlaps {list(map(float, state))} overflow") from error
 
     def loss(self, state: Any) -> float:
         """Return the risk without its bound, faster than `evaluate`."""
-        return float(self._at(state).loss)
+        return float(self._at(state).value)
 
     def coefficients(self, state: Any) -> list[float]:
         """Return S, projected for vectors on a sphere: one number for each ordered pair orbit."""
@@ -130,11 +131,18 @@ class OverlapRisk(Risk):
 
     def jacobian(self, state: Any) -> Array:
         """Return the (n, n) matrix d gradient_i / d state_k."""
+        algebra, gram, s = self.algebra, self.gram_matrix(state), self.coefficients(state)
+        columns = []
+        for change, moved in self._changes(state):
+            pairs = zip(algebra.velocity(change, gram), algebra.velocity(s, moved))
+            columns.append([x + y for x, y in pairs])
+        return np.array(columns).T
+
+    def _changes(self, state: Any) -> Iterator[tuple[list[float], list[float]]]:
+        """Yield the derivatives of S and of the Gram matrix in each order parameter."""
         algebra, n = self.algebra, len(self.order_parameters)
         gram, derivatives = self.gram_matrix(state), self._at(state)
-        free = algebra.coefficients(derivatives.gradient)
-        projected = algebra.projected(free, gram)
-        hessian, columns = derivatives.hessian, []
+        free, hessian = algebra.coefficients(derivatives.gradient), derivatives.hessian
         for k in range(n):
             change = [0.0] * (n + len(self._fixed))
             change[k] = 1.0
@@ -144,10 +152,7 @@ class OverlapRisk(Risk):
                 radial = algebra.multiply(slopes, gram), algebra.multiply(free, moved)
                 pairs = zip(slopes, *radial, algebra.sphere)
                 slopes = [x - r - s if sphere else x for x, r, s, sphere in pairs]
-            first = algebra.velocity(slopes, gram)
-            second = algebra.velocity(projected, moved)
-            columns.append([x + y for x, y in zip(first, second)])
-        return np.array(columns).T
+            yield slopes, moved
 
     def evaluate(self, state: Any) -> Value:
         """Return risk and gradient with certified bounds of quadrature and rounding.
@@ -159,14 +164,29 @@ class OverlapRisk(Risk):
         if not (math.isfinite(loss) and np.isfinite(gradient).all()):
             raise OverflowError(f"the risk is {loss}")
         with ctx.workprec(BITS):
-            gram = [*(exact(float(x)) for x in state), *self._fixed]
-            certified = self._balls.at(gram, len(self.order_parameters), BALLS)
-            bound = above(abs(certified.loss - exact(loss)))
-            matrix = self.algebra.matrix(gram)
-            free = self.algebra.coefficients(certified.gradient)
-            balls = self.algebra.velocity(self.algebra.projected(free, matrix), matrix)
+            certified, balls = self._certified([*(exact(float(x)) for x in state), *self._fixed])
+            bound = above(abs(certified - exact(loss)))
             bounds = [above(abs(x - exact(float(y)))) for x, y in zip(balls, gradient)]
         return Value(loss, bound, gradient, np.array(bounds))
+
+    def certified_loss(self, state: Any) -> Value:
+        """Return risk and bound as `evaluate`, without the gradient (nan), which costs more."""
+        loss = self.loss(state)
+        if not math.isfinite(loss):
+            raise OverflowError(f"the risk is {loss}")
+        with ctx.workprec(BITS):
+            gram = [*(exact(float(x)) for x in state), *self._fixed]
+            certified = self._balls.at(gram, len(self.order_parameters), BALLS)[0].value
+            bound = above(abs(certified - exact(loss)))
+        unknown = np.full(len(self.order_parameters), math.nan)
+        return Value(loss, bound, unknown, unknown)
+
+    def _certified(self, gram: list[arb]) -> tuple[arb, list[arb]]:
+        """Return balls around risk and gradient at balls around the Gram entries."""
+        certified = self._balls.at(gram, len(self.order_parameters), BALLS)[0]
+        matrix, free = self.algebra.matrix(gram), self.algebra.coefficients(certified.gradient)
+        motion = self.algebra.velocity(self.algebra.projected(free, matrix), matrix)
+        return certified.value, motion
 
 
 def _float(x: arb) -> float:

@@ -6,7 +6,10 @@ strip, the rule with step h errs by at most 2 M / (exp(2 pi a / h) - 1) in dimen
 also includes the truncation of the sums, and the rounding of L, nodes, functions and sums.
 """
 
+from __future__ import annotations
+
 import math
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -22,8 +25,37 @@ _EXPONENT = 52.0
 #: Unit of rounding, and the number of units of a product of functions at a node.
 _UNIT, _OPERATIONS = 2.0**-53, 64.0
 #: Half-widths of strips that are tried for the bound, relative to the one that the step aims at.
-_STRIPS = np.linspace(0.5, 1.0, 26)
+_STRIPS = np.linspace(0.5, 1.0, 11)
 _MOST_NODES = 4096
+
+
+class Rule:
+    """The rule for one normal distribution; each integral and each polynomial is computed once."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self._integrals: dict[tuple[Monomial, ...], float] = {}
+        self._bounds: dict[tuple[Monomial, ...], _Bounds] = {}
+
+    def integral(self, monomials: tuple[Monomial, ...]) -> float:
+        """Return the mean of a product of monomials, one for each variable."""
+        if monomials not in self._integrals:
+            self._integrals[monomials] = self.grid.integral(monomials)
+        return self._integrals[monomials]
+
+    def error(self, monomials: tuple[Monomial, ...], uncertain: tuple[Array, Array]) -> float:
+        """Return a certified bound of the error of `integral`; see `Grid.error`."""
+        if monomials not in self._bounds:
+            self._bounds[monomials] = _Bounds(self.grid, monomials)
+        return self._bounds[monomials].total(uncertain)
+
+
+@lru_cache(32)
+def rule_of(
+    families: tuple[str, ...], mean: tuple[float, ...], covariance: tuple[tuple[float, ...], ...]
+) -> Rule:
+    """Return the rule for a mean and a covariance (`Grid.of`)."""
+    return Rule(Grid.of(families, np.array(mean), np.array(covariance)))
 
 
 class Grid(NamedTuple):
@@ -50,7 +82,7 @@ class Grid(NamedTuple):
     weights: tuple[Array, ...]
 
     @classmethod
-    def of(cls, families: tuple[str, ...], mean: Array, covariance: Array) -> "Grid":
+    def of(cls, families: tuple[str, ...], mean: Array, covariance: Array) -> Grid:
         """Return the grid for a mean and a covariance, which may be degenerate.
 
         Raises
@@ -115,9 +147,7 @@ class Grid(NamedTuple):
         uncertain
             Bounds of the errors of the mean (n,) and of the covariance (n, n).
         """
-        bounds = _Bounds(self, monomials)
-        rule = sum(bounds.rule(d) for d in range(len(self.nodes)))
-        return 1.01 * (rule + bounds.truncation() + bounds.rounding(uncertain)) + 1e-300
+        return _Bounds(self, monomials).total(uncertain)
 
 
 class _Bounds:
@@ -129,6 +159,14 @@ class _Bounds:
         degree = 2 + sum(i for i, _, _ in monomials) + 8
         self.full = [_moments(*pair, degree) for pair in zip(grid.nodes, grid.weights)]
         self.tails = [_tails(nodes[-1], degree) for nodes in grid.nodes]
+
+    def total(self, uncertain: tuple[Array, Array] | None) -> float:
+        """Return the bound of quadrature, truncation, rounding and uncertain moments."""
+        return 1.01 * (self._quadrature + self.rounding(uncertain)) + 1e-300
+
+    @cached_property
+    def _quadrature(self) -> float:
+        return sum(self.rule(d) for d in range(len(self.full))) + self.truncation()
 
     def growth(self, monomials: tuple[Monomial, ...], widths: Array) -> Array:
         """Return the polynomial that bounds a product, with |Im y| at most ``widths``."""
@@ -182,8 +220,7 @@ class _Bounds:
         The computed factor L is exact for a covariance that differs by a few units, so that its
         error enters through derivatives in the covariance (Price), not through its entries.
         """
-        n, zero = len(self.rows), np.zeros(len(self.rows))
-        nodes = self.integral(self.growth(self.monomials, zero), self.full)
+        n, (nodes, points, slopes, curvatures) = len(self.rows), self._derivatives
         sizes = self.rows @ self.rows.T
         mean_error = 8.0 * _UNIT * np.abs(self.grid.mean)
         covariance_error = 16.0 * _UNIT * sizes
@@ -195,14 +232,25 @@ class _Bounds:
         terms = sum(line.size for line in self.grid.nodes)  # sums in any order
         total = (_OPERATIONS + terms) * _UNIT * nodes
         for k in range(n):
-            slope = self.slope((k,))
-            points = _times(slope, self.linear(k))
-            total += 8.0 * _UNIT * self.integral(points, self.full)
-            total += 2.0 * mean_error[k] * self.integral(slope, self.full)
-            for j in range(n):
-                bound = self.integral(self.slope((k, j)), self.full)
-                total += covariance_error[k, j] * bound  # twice what Price's theorem gives
+            total += 8.0 * _UNIT * points[k] + 2.0 * mean_error[k] * slopes[k]
+            for j in range(n):  # twice what Price's theorem gives
+                total += covariance_error[k, j] * curvatures[k][j]
         return total
+
+    @cached_property
+    def _derivatives(self) -> tuple[float, list[float], list[float], list[list[float]]]:
+        """Bounds of the means of |F|, |y_k d_k F|, |d_k F| and |d_k d_j F|."""
+        n, zero = range(len(self.rows)), np.zeros(len(self.rows))
+        slopes = [self.slope((k,)) for k in n]
+        return (
+            self.integral(self.growth(self.monomials, zero), self.full),
+            [
+                self.integral(_times(slope, self.linear(k)), self.full)
+                for k, slope in zip(n, slopes)
+            ],
+            [self.integral(slope, self.full) for slope in slopes],
+            [[self.integral(self.slope((k, j)), self.full) for j in n] for k in n],
+        )
 
     def slope(self, variables: tuple[int, ...]) -> Array:
         """Return a polynomial that bounds a derivative of the integrand on the real axis."""

@@ -60,6 +60,8 @@ class Values(NamedTuple):
     joint
         Probability of the values of all elements together, or of the numbers of ``one_each``;
         ``law`` then has the possible values.
+    rows
+        The values that ``joint`` is given for; ``None`` for all.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Values(NamedTuple):
     deviation: tuple[int, Mapping[int, float]] | None = None
     one_each: bool = False
     joint: Callable[[tuple[int, ...]], float] | None = None
+    rows: Sequence[tuple[int, ...]] | None = None
 
 
 def configurations(
@@ -110,7 +113,9 @@ def _require_few(sources: Sequence[Values], sets: Mapping[str, Elements]) -> Non
     digits = 0.0
     for source in sources:
         number = prod(len(sets[name]) for name in source.over)
-        if source.one_each:
+        if source.rows is not None:
+            digits += log10(len(source.rows))
+        elif source.one_each:
             digits += len(sets[source.over[0]]) * log10(len(sets[source.over[1]]))
         elif source.size is not None:
             digits += log10(comb(number, source.size))
@@ -133,7 +138,7 @@ def _one_source(
     """Yield probability and values of a source, conditional on the previous sources."""
     if source.one_each:
         tokens, words = (len(sets[name]) for name in source.over)
-        for positions in product(range(words), repeat=tokens):
+        for positions in source.rows or product(range(words), repeat=tokens):
             if source.joint is not None:
                 probability = source.joint(positions)
             else:
@@ -141,7 +146,7 @@ def _one_source(
             yield probability, tuple(float(k == i) for i in positions for k in range(words))
         return
     if source.joint is not None:
-        for states in product(range(len(source.law)), repeat=size):
+        for states in source.rows or product(range(len(source.law)), repeat=size):
             yield source.joint(states), tuple(map(float, states))
         return
     if source.size is not None:

@@ -150,6 +150,10 @@ class Orbits:
     errors
         Relative errors of the weight and of each array, set by set (see `relative_errors`); empty
         if all are exact.
+    form
+        ``"sample"``: the configurations are a random sample, so that means are estimates.
+        ``"steps"``: a configuration is a position of a chain with two states and a number of ones;
+        the weights of each position sum to 1. Else empty.
     """
 
     weight: Array
@@ -157,6 +161,7 @@ class Orbits:
     arrays: tuple[tuple[Array, ...], ...]
     remainder: float = 0.0
     errors: tuple[float, ...] = ()
+    form: str = ""
 
 
 def types_of(larger: Larger) -> list[Type]:
@@ -175,7 +180,7 @@ def types_of(larger: Larger) -> list[Type]:
                     w**k for w, k in zip(inner.weight[root].tolist(), held) if k
                 )
                 uses = uses + np.array(held) @ inner.uses
-            if probability > 0.0:
+            if not probability <= 0.0:  # a ball around 0 may be positive
                 results.append(Type(root, numbers, probability, tuple(int(u) for u in uses)))
     return results
 

@@ -7,7 +7,7 @@ replaced by their definitions. A ball contains the exact value at any working pr
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -110,11 +110,16 @@ def _error(value: float, ball: arb) -> float:
 @cache
 def _function(source: str, name: str) -> Callable[..., arb]:
     """Return the function ``mean`` of an emitted module for Arb numbers."""
+    return executed(source, name, RULES)
+
+
+def executed(source: str, name: str, rules: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return the function ``mean`` of an emitted module with other rules for its functions."""
     tree = ast.fix_missing_locations(_Exactly().visit(ast.parse(source)))
     module: dict[str, Any] = {}
     exec(compile(tree, f"<derived from {name}, in balls>", "exec"), module)
-    module.update(_FUNCTIONS)
-    function: Callable[..., arb] = module["mean"]
+    module.update(rules)
+    function: Callable[..., Any] = module["mean"]
     return function
 
 
@@ -197,7 +202,8 @@ def highest(number: Any, score: Any, others: arb) -> arb:
     return score if number > 0 and score > others else others
 
 
-_FUNCTIONS: dict[str, Any] = {
+#: Names of an emitted module for Arb numbers.
+RULES: Mapping[str, Any] = {
     "_exact": exact,
     "_math": SimpleNamespace(
         exp=lambda x: arb(x).exp(),

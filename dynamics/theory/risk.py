@@ -20,6 +20,8 @@ from dynamics.theory.rounding import final
 
 #: Default tolerance: the rounding of about 64 operations.
 ROUNDING = 64 * 2.0**-52
+#: Reasons why the weights are not the probabilities of data, by form of the data orbits.
+_NOT_ENUMERATED = {"sample": "uses a sample of data", "steps": "is a sum over positions"}
 #: Allowed motion of order parameters by rounding: absolute, and relative to their size.
 _ABSOLUTE, _RELATIVE = 1e-10, 1e-7
 
@@ -169,8 +171,13 @@ class TheoryRisk(Risk):
         self.kernels, self._largest, self.integrated = kernels, largest, integrated
         self.problem, self.order_parameters = problem, tuple(problem.start)
         number = len(data.weight)
-        self.remainder = data.remainder
+        self.remainder, self.form = data.remainder, data.form
         self.reason = f"{self.method}: all {number} of them" if number > 1 else "closed form"
+        if self.form == "sample":
+            self.method, self.is_estimate = self.form, True
+            self.reason = f"an estimate without a bound: the mean over {number} random sequences"
+        if self.form == "steps":
+            self.reason = f"transfer matrix: {number} pairs of states with a number of ones"
         if data.remainder:
             self.reason = f"{self.method}: {number}, all but a probability of {data.remainder:.1e}"
         self.evaluations = 0
@@ -220,8 +227,10 @@ class TheoryRisk(Risk):
         ParameterError
             If orbits are omitted, or if the loss is the mean over Gaussian data.
         """
-        if self.remainder or self.integrated:
-            reason = "omits data orbits" if self.remainder else "is a mean over Gaussian data"
+        reason = "is a mean over Gaussian data" if self.integrated else ""
+        reason = "omits data orbits" if self.remainder else reason
+        reason = _NOT_ENUMERATED.get(self.form, reason)
+        if reason:
             raise ParameterError(f"theory = {self.problem.theory} is not allowed here: it {reason}")
         return np.asarray(self.columns[1])
 
@@ -242,6 +251,24 @@ class TheoryRisk(Risk):
         """Return the compiled gradient with its data, the same at each state."""
         return self._gradient_plan
 
+    def standard_error(self, state: Any) -> tuple[float, Array]:
+        """Return the standard errors of risk and gradient (n,) of a mean over a sample.
+
+        They are 0 if all data are enumerated.
+        """
+        theta, n = np.asarray(state, float), len(self.order_parameters)
+        if self.form != "sample":
+            return 0.0, np.zeros(n)
+        constants, weight, blocks, *relations = self.columns
+        values = np.empty((len(weight), 1 + n))
+        unit = np.ones(1)
+        for i, row in enumerate(values):
+            row[0] = self.kernels.mean(
+                theta, row[1:], constants, unit, blocks[i : i + 1], *relations
+            )
+        loss, *slopes = np.std(values, axis=0, ddof=1) / math.sqrt(len(values))
+        return float(loss), np.array(slopes)
+
     def jacobian(self, state: Any) -> np.ndarray:
         """Return the (n, n) matrix d gradient_i / d state_k, up to rounding."""
         theta = np.asarray(state, float)
@@ -254,12 +281,14 @@ class TheoryRisk(Risk):
         """Return risk and gradient with certified bounds of rounding and of omitted orbits.
 
         The bounds are those of IEEE arithmetic in the order of the source, plus the distance to the
-        fast kernel, whose sums may be reordered.
+        fast kernel, whose sums may be reordered. A mean over a sample has infinite bounds.
         """
         loss, gradient = self._evaluate(state)
         if not math.isfinite(loss):
             raise OverflowError(f"the risk is {loss}")
         theta = np.asarray(state, float)
+        if self.form == "sample":
+            return Value(loss, math.inf, gradient, np.full(theta.size, math.inf))
         slopes, errors = np.empty((2, theta.size))
         strict = self.kernels.with_errors(theta, slopes, errors, *self._with_errors)
         rest, each = self.left_out(state)
@@ -274,6 +303,8 @@ class TheoryRisk(Risk):
         parameter between records with unknown sign is accumulated, and must stay below the errors
         of the flow at its default tolerances.
         """
+        if self.form == "sample":  # the flow of an estimate, whose bounds are infinite
+            return len(run.states), ""
         slopes = np.array([self._evaluate(row)[1] for row in run.states]).reshape(run.states.shape)
         bounds = run.observation("gradient_bound").reshape(run.states.shape)
         unsure = ~(np.abs(slopes) > bounds)

@@ -6,15 +6,18 @@ S (S - 1) ... (S - b + 1), for b blocks, times the probability of one such seque
 generated token by token: a token joins a block, or is one of the S - b tokens not seen before.
 """
 
+import math
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
+from flint import arb, fmpq
 
-from dynamics.core.balls.exact import exact
 from dynamics.core.errors import ParameterError
 from dynamics.theory.data import MOST_ORBITS, UNIT, Array, Orbits
 
@@ -39,6 +42,26 @@ class Tokens:
     size: int
     number: Fraction
     parent: tuple[int | None, ...]
+
+    def sample(self, rng: np.random.Generator) -> tuple[tuple[int, ...], int]:
+        """Return blocks of the positions and number of blocks of a random sequence."""
+        law = replace(self, number=float(self.number))  # type: ignore[arg-type]
+        labels: tuple[int, ...] = ()
+        steps, starts, blocks = Counter[tuple[int, int]](), Counter[int](), 0
+        for parent, draw in zip(self.parent, rng.random(len(self.parent)).tolist()):
+            before = None if parent is None else labels[parent]
+            ways = [1] * blocks + [self.size - blocks] * (blocks < self.size)
+            weights = [
+                number * float(law._probability(before, block, steps, starts))
+                for block, number in enumerate(ways)
+            ]
+            sums = list(accumulate(weights))
+            block = bisect(sums, draw * sums[-1], hi=len(sums) - 1)
+            if before is not None:
+                steps[before, block] += 1
+                starts[before] += 1
+            labels, blocks = (*labels, block), max(blocks, block + 1)
+        return labels, blocks
 
     @property
     def count(self) -> int:
@@ -114,6 +137,14 @@ class States:
     p: Fraction
     q: Fraction
 
+    def sample(self, rng: np.random.Generator) -> tuple[tuple[int, ...], int]:
+        """Return the states of a random sequence, and 0 blocks."""
+        p, q = float(self.p), float(self.q)
+        row = [int(rng.random() < p / (p + q))]
+        for draw in rng.random(self.length - 1):
+            row.append(int(draw >= q) if row[-1] else int(draw < p))
+        return tuple(row), 0
+
     @property
     def count(self) -> int:
         """Number of sequences."""
@@ -134,6 +165,68 @@ class States:
         yield from ((row, 0, weight) for row, weight in rows if weight)
 
 
+class Ratio(NamedTuple):
+    """A fraction that need not be in lowest terms."""
+
+    numerator: int
+    denominator: int
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Joint law of position, state, next state and number of ones of a stationary Markov chain.
+
+    The state after the last one is drawn as well; a loss that does not depend on it has the same
+    mean.
+    """
+
+    length: int
+    p: Fraction
+    q: Fraction
+
+    @property
+    def count(self) -> int:
+        """Number of rows, if no probability is 0 or 1."""
+        return 2 * self.length * (self.length + 1)
+
+    def orbits(self) -> Iterator[tuple[tuple[int, ...], int, Ratio]]:
+        """Yield (position, state, next state, ones up to the position), 0 blocks and weight.
+
+        Weights are integers over a common denominator, which is the same at each position.
+        """
+        common = math.lcm(self.p.denominator, self.q.denominator)
+        p, q = int(self.p * common), int(self.q * common)
+        steps = {0: (common - p, p), 1: (q, common - q)}
+        law, denominator = {(0, 0): q, (1, 1): p}, p + q
+        for t in range(self.length):
+            denominator *= common
+            grown: dict[tuple[int, int], int] = {}
+            for (state, ones), weight in law.items():
+                for other, step in enumerate(steps[state]):
+                    if step:
+                        yield (t, state, other, ones), 0, Ratio(weight * step, denominator)
+                        after = other, ones + other
+                        grown[after] = grown.get(after, 0) + weight * step
+            law = grown
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Data orbits of equal weight, each with its number of blocks."""
+
+    rows: tuple[tuple[tuple[int, ...], int], ...]
+    weight: Fraction
+
+    @property
+    def count(self) -> int:
+        """Number of data orbits."""
+        return len(self.rows)
+
+    def orbits(self) -> Iterator[tuple[tuple[int, ...], int, Fraction]]:
+        """Yield columns, number of blocks and weight of each data orbit."""
+        yield from ((labels, blocks, self.weight) for labels, blocks in self.rows)
+
+
 @dataclass(frozen=True)
 class SequenceLaw:
     """Data of a theory on ordered positions.
@@ -151,7 +244,7 @@ class SequenceLaw:
         Whether weights and relations are returned as balls.
     """
 
-    law: Tokens | States | None
+    law: Tokens | States | Steps | Listed | None
     sets: tuple[tuple[bool, int, int], ...]
     relations: tuple[tuple[Fraction, ...], ...]
     in_balls: bool = False
@@ -172,7 +265,8 @@ class SequenceLaw:
         if self.count > MOST_ORBITS:
             raise ParameterError(
                 f"{self.count:.2g} partitions of the positions are too many (most {MOST_ORBITS:g}):"
-                " choose fewer positions or a smaller vocabulary"
+                " choose fewer positions or a smaller vocabulary, or a number of samples for an "
+                "estimate"
             )
         rows, weights = [], []
         for labels, blocks, weight in self.law.orbits() if self.law else [((), 0, Fraction(1))]:
@@ -181,11 +275,20 @@ class SequenceLaw:
         table = np.array(rows, np.int64).reshape(len(weights), -1)
         given = [self._array(weights), *map(self._array, self.relations)]
         errors = [_error(x) for x in (weights, *self.relations)]
-        return Orbits(given[0], (table,), (tuple(given[1:]),), errors=tuple(errors))
+        form = "steps" if isinstance(self.law, Steps) else ""
+        return Orbits(given[0], (table,), (tuple(given[1:]),), errors=tuple(errors), form=form)
 
-    def _array(self, numbers: Sequence[Fraction]) -> Array:
+    def sampled(self, number: int, seed: int = 0) -> Orbits:
+        """Return a random sample of sequences with equal weights."""
+        assert isinstance(self.law, (Tokens, States))
+        rng = np.random.default_rng(seed)
+        rows = tuple(self.law.sample(rng) for _ in range(number))
+        listed = replace(self, law=Listed(rows, Fraction(1, number)))
+        return replace(listed.orbits(), form="sample")
+
+    def _array(self, numbers: Sequence[Fraction | Ratio]) -> Array:
         """Return numbers as the nearest floats, or as balls."""
-        convert: Any = exact if self.in_balls else float
+        convert: Any = _ball if self.in_balls else _float
         return np.array([convert(x) for x in numbers], object if self.in_balls else float)
 
 
@@ -196,6 +299,20 @@ def _columns(own: tuple[bool, int, int], blocks: int) -> tuple[int, int, int]:
     return number, min(number + representatives, size), size
 
 
-def _error(numbers: Sequence[Fraction]) -> float:
+def _float(x: Fraction | Ratio) -> float:
+    """Return the nearest float."""
+    return x.numerator / x.denominator
+
+
+def _ball(x: Fraction | Ratio) -> arb:
+    """Return a ball around an exact fraction."""
+    return arb(fmpq(x.numerator, x.denominator))
+
+
+def _error(numbers: Sequence[Fraction | Ratio]) -> float:
     """Return a bound of the relative error of the nearest floats."""
-    return 0.0 if all(Fraction(float(x)) == x for x in numbers) else UNIT
+    for x in numbers:
+        numerator, denominator = _float(x).as_integer_ratio()
+        if numerator * x.denominator != denominator * x.numerator:
+            return UNIT
+    return 0.0

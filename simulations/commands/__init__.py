@@ -10,6 +10,7 @@ COMMANDS = (
     "claims",
     "derive",
     "run",
+    "against",
     "prove",
     "sweep",
     "map",

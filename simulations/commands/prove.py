@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations import theories
-from simulations.commands import DONE, FAILED, BadInput
+from simulations.commands import DONE, FAILED, BadInput, prove_file
 from simulations.commands.arguments import (
     EXIT_CODES,
+    Parser,
     add_output,
     add_parameters,
     check_output,
@@ -30,7 +32,8 @@ learning rate, from its start to a horizon. The enclosure accounts for all error
 population expectation, rounding and time stepping. Print from which time on gamma > rho is proved,
 whether it is proved for ever, and an enclosure of the test error. If the proof stops before the
 horizon, print the time and the reason. With --out, the same command resumes a proof that was
-interrupted or killed.
+interrupted or killed. With FILE.py as first argument, a theory in a file is proved
+(patchdyn prove FILE.py --help).
 """
 EPILOG = f"""\
 examples:
@@ -38,6 +41,7 @@ examples:
   patchdyn prove --D 64 --C 4 --qD 2 --horizon 1e5 --out proof.json --plot proof.png
   patchdyn prove --D 16 --C 2 --qD 4 --solver gd --learning-rate 0.02 --steps 50000 --json
   patchdyn prove --check proof.json
+  patchdyn prove teacher.py --horizon 1e4 --claim 'loss <= 0.1'
 
 {EXIT_CODES}
 The exit code is 1 if the tube does not reach the horizon, or if a certificate is rejected.
@@ -47,8 +51,18 @@ _OMITTED = ("d", "sigma", "rtol", "method", "tolerance")
 _HORIZON = 1e5
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+def parse(prog: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Parse the arguments; a theory in a file has its own options."""
+    if arguments and not arguments[0].startswith("-"):
+        return prove_file.parse(prog, arguments)
+    parser = Parser(prog=prog, description=DESCRIPTION, epilog=EPILOG)
+    _add_arguments(parser)
+    parser.set_defaults(execute=execute)
+    return parser.parse_known_args(arguments)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the default theory."""
     parameters = theories.load(theories.DEFAULT).parameters
     add_parameters(
         parser,
@@ -96,7 +110,7 @@ def _prove(args: argparse.Namespace) -> int:
             tolerance=args.tolerance,
             **options,
             checkpoint=None if args.out is None else _unfinished(args.out),
-            progress=None if bar is None else (lambda time, _: bar(_fraction_done(time, end))),
+            progress=None if bar is None else (lambda time, _: bar(fraction_done(time, end))),
         )
     if args.out is not None:
         write_certificate(args.out, proof)
@@ -189,7 +203,7 @@ def _unfinished(out: Path) -> Path:
     return out.with_name(f"{out.name}.unfinished")
 
 
-def _fraction_done(time: float, end: float) -> float:
+def fraction_done(time: float, end: float) -> float:
     """Return the fraction of a proof that is done, on a logarithmic time scale."""
     return math.log1p(1e3 * time) / math.log1p(1e3 * end)
 

@@ -240,7 +240,8 @@ def _compute(theory: System, case: Case) -> tuple[Risk, Trajectory, bool]:
     from dynamics import Interrupted
     from simulations.display import progress_bar
 
-    label = "gradient flow" if case.solver == "flow" else "gradient descent"
+    labels = {"flow": "gradient flow", "gd": "gradient descent", "sgd": "runs of SGD"}
+    label = labels[case.solver]
     if rule := case.settings.get("optimizer"):
         label += f" ({rule})"
     try:

@@ -126,11 +126,17 @@ def execute(args: argparse.Namespace) -> int:
     if args.report is not None:
         return _report(args)
     from simulations.files import to_json
+    from simulations.stated import overlap_findings
     from simulations.stated.digits import along_flow
     from simulations.stated.findings import described, examine
-    from symbolic.theory import load_theory
+    from symbolic.overlaps import OverlapTheory
+    from symbolic.theory.load import load_statement
 
-    theory = load_theory(args.file)
+    theory = load_statement(args.file)
+    if isinstance(theory, OverlapTheory):
+        result = overlap_findings.examine(theory, _values(args.at))
+        print(to_json(result) if args.json else overlap_findings.described(result))
+        return DONE if result.agrees else FAILED
     findings = examine(theory, _values(args.at))
     if findings.agrees:  # a wrong theory is not run
         findings = replace(findings, digits=along_flow(theory, findings.check.at))
@@ -140,10 +146,9 @@ def execute(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     """Print the derived equations of a theory that passes its check."""
-    from simulations.stated.user_theory import UserTheory
-    from symbolic.theory import load_theory
+    from simulations.stated.user_theory import load_theory
 
-    print(UserTheory(load_theory(args.file)).export(args.export), end="")
+    print(load_theory(args.file).export(args.export), end="")
     return DONE
 
 
@@ -177,9 +182,9 @@ def _falsify(args: argparse.Namespace) -> int:
     """Search for a counterexample, as `patchdyn falsify --theory`."""
     from simulations import theories
     from simulations.commands.falsify import search
-    from symbolic.theory import load_theory
+    from symbolic.theory.load import load_statement
 
-    claims = load_theory(args.file).claims
+    claims = load_statement(args.file).claims
     conjectures = [args.falsify] if args.falsify else [claim.condition for claim in claims]
     if not conjectures:
         raise BadInput(f"{args.file} has no claims: give a conjecture as in --falsify 'a <= 1'")

@@ -220,6 +220,8 @@ def attempt(
     """Run a case and evaluate a conjecture; if the run fails, the result is INCOMPLETE."""
     try:
         population = conjecture.system.population(case)
+        if population.is_estimate:
+            return Trial(case, Result.INCOMPLETE, message=f"the risk is {population.reason}")
         run = conjecture.system.solve(case, progress, records, population)
         return conjecture.evaluate(case, run, population)
     except (ArithmeticError, np.linalg.LinAlgError, MemoryError) as failure:

@@ -198,3 +198,43 @@ def draw_model_difference(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     columns = 1 if max(map(len, names)) > _LONG else 2
     figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=columns)
     return artists
+
+
+@styled
+def draw_against(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Plot a training run (circles) next to its theory (lines), and below its distance and error.
+
+    Parameters
+    ----------
+    data
+        Variables ``logged`` and ``theory`` (step, parameter), ``distance`` and ``error`` (step),
+        for SGD the band ``low`` and ``high``; attributes ``tolerance``, ``sentence`` and ``scale``
+        of the steps, ``"log"``, ``"linear"`` or empty.
+    figure
+        Figure.
+    """
+    steps = data["step"].values
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    artists: dict[str, Any] = {}
+    for number, name in enumerate(map(str, data["parameter"].values)):
+        colour = COLOURS.get(name, PROBLEM_STYLES[number % len(PROBLEM_STYLES)]["color"])
+        own = data.isel(parameter=number)
+        if "low" in data:
+            above.fill_between(steps, own["low"], own["high"], color=colour, alpha=0.25, lw=0)
+        label = LABELS.get(name, name)
+        artists[f"theory {name}"] = above.plot(steps, own["theory"], color=colour, label=label)[0]
+        circles = {"marker": "o", "linestyle": "", "mfc": "none", "ms": 4.5, "color": colour}
+        artists[name] = above.plot(steps, own["logged"], **circles)[0]
+    above.set_ylabel("order parameters")
+    above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="line: theory\ncircle: run")
+    for name, style in (("distance", PROBLEM_STYLES[0]), ("error", PROBLEM_STYLES[1])):
+        shown = np.maximum(data[name].values, np.finfo(float).eps)
+        artists[name] = below.plot(steps, shown, label=data[name].attrs["long_name"], **style)[0]
+    below.axhline(data.attrs["tolerance"], label="tolerance", **REFERENCE)
+    below.set(yscale="log", ylabel="relative", xlabel="step")
+    below.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    uneven = np.median(steps - steps[0]) < 0.1 * (steps[-1] - steps[0])
+    if (data.attrs.get("scale") or ("log" if uneven else "linear")) == "log":
+        below.set_xscale("symlog", linthresh=max(1.0, float(steps[0] or steps[1])))
+    panel_letters((above, below))
+    return artists

@@ -184,6 +184,8 @@ class Claim:
     alone_if_quick
         Run the quick version in a process of its own: repeating its part of the shared runs takes
         less time than waiting for them.
+    command
+        Shell command that runs the claim again; empty for claims of the registry.
     paper, module
         Paper of the statement, and module that defines the claim as ``CLAIM``; set by the registry.
     """
@@ -204,13 +206,18 @@ class Claim:
     amended: str = ""
     group: str = ""
     alone_if_quick: bool = False
+    command: str = ""
     paper: Paper | None = None
     module: str = ""
 
     def texts(self) -> dict[str, str]:
-        """Return a mapping from name, such as ``"statement"``, to text, with id and paper."""
+        """Return a mapping from name, such as ``"statement"``, to text, with id and paper.
+
+        A ``command`` is included where there is one.
+        """
         paper = self.paper.name if self.paper else ""
-        return {"claim": self.id, "paper": paper} | {name: getattr(self, name) for name in TEXTS}
+        texts = {"claim": self.id, "paper": paper} | {name: getattr(self, name) for name in TEXTS}
+        return texts | ({"command": self.command} if self.command else {})
 
     def __reduce__(self) -> Any:
         """Pickle a claim of the registry as its module, because predicates are often lambdas."""

@@ -21,9 +21,6 @@ from simulations.reproduction.typeset import displayed, first_point, first_sente
 if TYPE_CHECKING:
     import jinja2
 
-#: Largest number of table rows of a claim that are not collapsed.
-_OPEN = 10
-
 #: Label and name of each text below the settings of a claim.
 _REMARKS = (
     ("Assumptions", "assumptions"),
@@ -83,8 +80,10 @@ def render_page(
         Mapping from claim to record.
     """
     entries = [records.get(claim) or _missing(claim, claims.get(claim)) for claim in folder.claims]
+    own = any("command" in entry for entry in entries)
     papers = [(paper, list(chapter)) for paper, chapter in groupby(entries, key=_paper)]
     return _template().render(
+        title="A theory in a file, measured" if own else "Claims of the papers, measured",
         source=_image_sources(folder, entries, embed=single_file),
         version=folder.stamp.get("patchdyn", ""),
         notes=_notes(entries, folder.stamp),
@@ -113,7 +112,7 @@ def _template() -> jinja2.Template:
         "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
         "typeset": typeset, "displayed": displayed, "alt": _alt, "first_point": first_point,
     }  # fmt: skip
-    environment.globals |= {"meaning": MEANING, "remarks": _REMARKS, "open": _OPEN}
+    environment.globals |= {"meaning": MEANING, "remarks": _REMARKS}
     environment.globals |= {"csv_name": csv_name, "zip": zip}
     return environment.get_template("report.html")
 
@@ -179,6 +178,8 @@ def _settings(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def rerun(entry: Mapping[str, Any]) -> str:
     """Return the command that runs a claim again, in another folder."""
+    if "command" in entry:
+        return str(entry["command"]) + (" --quick" if entry.get("quick") else "")
     flags = " --quick" if entry.get("quick") else " --thorough" if entry.get("thorough") else ""
     flags += f" --seed {entry['seed']}" if entry.get("seed") else ""
     return f"patchdyn reproduce{flags} --only {entry['claim']} --out report-{entry['claim']}"

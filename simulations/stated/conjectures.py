@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import product
@@ -87,8 +88,15 @@ def conjectures_of(theory: UserTheorySystem, paper: Paper) -> Iterator[Claim]:
             headline=_headline,
             finding="{violated} of {runs} runs violate it; of {tried} problems searched, {result}.",
             quick_note=f"{QUICK_PROBLEMS} problems in each search, not {BUDGET:g} seconds in all",
+            command=rerun_command(theory),
             paper=paper,
         )
+
+
+def rerun_command(theory: UserTheorySystem) -> str:
+    """Return the shell command that writes the report on a file again, in another folder."""
+    file = shlex.quote(theory.path.name)
+    return f"patchdyn theory {file} --report {shlex.quote(f'report-{theory.path.stem}')}"
 
 
 def _headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class FullModel:
         Sizes and constants, as returned by ``theory.checked``.
     integrated
         Whether to use the exact mean over Gaussian data instead of quadrature, for larger sizes.
+    sequences
+        Weights of some sequences, instead of the probabilities of all.
 
     Raises
     ------
@@ -51,8 +53,14 @@ class FullModel:
     """
 
     def __init__(
-        self, theory: Theory, values: Mapping[str, float], *, integrated: bool = False
+        self,
+        theory: Theory,
+        values: Mapping[str, float],
+        *,
+        integrated: bool = False,
+        sequences: Mapping[tuple[int, ...], float] | None = None,
     ) -> None:
+        self._sequences = sequences
         self.theory, self.numbers, self._values = theory, Numbers(values), values
         self._nodes = theory.mean.loss.all if integrated else theory.nodes
         self._name = _names(theory)
@@ -202,8 +210,11 @@ class FullModel:
         one_each = isinstance(source, Words)
         states = self.numbers.whole(source.axes[1].count) if one_each else 2
         law = {float(i): 1.0 / states for i in range(states)}
-        joint = probability(source, self._values)
-        return Values(source.name, over, None, law, one_each=one_each, joint=joint)
+        if self._sequences is None:
+            joint, rows = probability(source, self._values), None
+        else:
+            joint, rows = self._sequences.__getitem__, list(self._sequences)
+        return Values(source.name, over, None, law, one_each=one_each, joint=joint, rows=rows)
 
     def _words(self, source: Sequence) -> dict[float, float]:
         """Return a mapping from the number of an element of a vocabulary to its probability."""

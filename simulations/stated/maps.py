@@ -19,6 +19,6 @@ def maps_of(sweep: Sweep) -> tuple[Map, ...]:
     names = [
         str(name)
         for name, values in sweep.data.data_vars.items()
-        if values.dtype.kind == "f" and name not in _OF_THE_RUN
+        if values.dtype.kind == "f" and name not in _OF_THE_RUN and not values.isnull().all()
     ]
     return tuple(outcome_map(sweep, name) for name in names)

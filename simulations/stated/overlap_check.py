@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +13,7 @@ import numpy as np
 from dynamics.overlaps.dense import DenseDatum, DenseFactor, DenseModel, DenseProduct
 from simulations.stated.overlaps import Numbers, risk
 from symbolic.overlaps import OverlapTheory, Vectors
-from symbolic.overlaps.concrete import concrete, members
+from symbolic.overlaps.concrete import ConcreteFactor, concrete, members
 from symbolic.overlaps.gram import Pair, pair_of
 from symbolic.overlaps.language import Element
 from symbolic.theory import TheoryError
@@ -45,19 +48,30 @@ class OverlapCheck(NamedTuple):
 
 
 @cache
-def check(theory: OverlapTheory) -> OverlapCheck:
-    """Compare some steps of descent from random vectors, and the losses."""
-    values = small_values(theory)
+def check(theory: OverlapTheory, given: tuple[tuple[str, float], ...] = ()) -> OverlapCheck:
+    """Compare some steps of descent from random vectors, and the losses.
+
+    Parameters
+    ----------
+    theory
+        The theory.
+    given
+        Names and values of sizes and constants of the check; the other sizes are small.
+    """
+    values = small_values(theory, dict(given))
     reduced, dense = risk(theory, values), dense_model(theory, values)
     vectors = random_vectors(theory, values, np.random.default_rng(0))
-    representatives = _representatives(theory, values)
+    pairs = list(orbits(theory, values).values())
     loss = overlaps = 0.0
     for _ in range(_STEPS):
-        state = state_of(vectors, representatives)
+        state = state_of(vectors, pairs)
         moved, value = reduced.step(state, _RATE), reduced.loss(state)
-        dense_loss, vectors, _ = dense.step(vectors, _RATE)
+        try:
+            dense_loss, vectors, _ = dense.step(vectors, _RATE)
+        except ValueError as error:
+            raise TheoryError(f"{theory.name} is not allowed: {error}", theory.location) from None
         loss = max(loss, abs(value - dense_loss) / (1.0 + abs(value)))
-        change = np.abs(moved - state_of(vectors, representatives)) / (1.0 + np.abs(moved))
+        change = np.abs(moved - state_of(vectors, pairs)) / (1.0 + np.abs(moved))
         overlaps = max(overlaps, float(np.max(change)))
     return OverlapCheck(values, loss, overlaps)
 
@@ -73,22 +87,26 @@ def require_agreement(theory: OverlapTheory) -> None:
         )
 
 
-def small_values(theory: OverlapTheory) -> dict[str, float]:
-    """Return small sizes, and the default or example constants."""
+def small_values(
+    theory: OverlapTheory, given: Mapping[str, float] = MappingProxyType({})
+) -> dict[str, float]:
+    """Return given and small sizes, and the given, default or example constants."""
     in_dimension = {
         x.name for family in theory.vectors for x in family.space.dimension.free_symbols
     }
     values: dict[str, float] = {}
     for size in theory.sizes:
         if size.name not in in_dimension:
-            values[size.name] = min(max(size.least, _ELEMENTS), size.most)
+            least = min(max(size.least, _ELEMENTS), size.most)
+            values[size.name] = given.get(size.name, least)
     number = sum(int(x.number.subs(values)) for x in theory.vectors)
     for size in theory.sizes:
         if size.name in in_dimension:
-            values[size.name] = min(max(size.least, number + 1), size.most)
+            least = min(max(size.least, number + 1), size.most)
+            values[size.name] = given.get(size.name, least)
     for name, constant in theory.free_constants.items():
         values[name] = theory.defaults.get(name, constant.example)
-    return theory.checked(values)
+    return theory.checked({**values, **given})
 
 
 def _elements(theory: OverlapTheory, values: dict[str, float]) -> dict[Any, int]:
@@ -109,7 +127,7 @@ def dense_model(theory: OverlapTheory, values: dict[str, float]) -> DenseModel:
                 numbers.float(x.constant),
                 tuple(DenseProduct(numbers.float(y.coefficient), *y[1:]) for y in x.products),
             )
-            for x in factors
+            for x in _with_relu(factors)
         )
         terms.append((numbers.float(coefficient), dense))
     laws = []
@@ -123,31 +141,46 @@ def dense_model(theory: OverlapTheory, values: dict[str, float]) -> DenseModel:
     return DenseModel(tuple(terms), tuple(laws), trained, sphere)
 
 
+def _with_relu(factors: Iterable[ConcreteFactor]) -> list[ConcreteFactor]:
+    """Return factors with x^n step(x) as a power of relu."""
+    steps = {x.products for x in factors if x.function == "step"}
+    others = (x for x in factors if x.function != "step")
+    return [
+        x._replace(function="relu") if not x.function and x.products in steps else x for x in others
+    ]
+
+
 def random_vectors(
     theory: OverlapTheory, values: dict[str, float], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return vectors (n, d) whose Gram matrix is constant on the orbits of the theory.
+    """Return vectors (n, d) with random overlaps; directions have their fixed products."""
+    levels = {pair: 0.15 * rng.uniform(-1.0, 1.0) for pair in theory.entries}
+    levels |= {pair: 0.7 for pair in theory.entries if pair.is_diagonal}
+    return vectors_of(theory, values, levels)
 
-    A Gram matrix of random vectors is averaged over all permutations, and factorized; directions
-    have their fixed products.
+
+def vectors_of(
+    theory: OverlapTheory, values: dict[str, float], overlaps: Mapping[Pair, float]
+) -> np.ndarray:
+    """Return vectors (n, d) with given overlaps, the same for all pairs of an orbit.
+
+    Raises
+    ------
+    TheoryError
+        If no vectors have these overlaps.
     """
-    numbers, sizes = Numbers(values), _elements(theory, values)
-    vectors = members(theory.vectors, sizes)
+    numbers, vectors = Numbers(values), members(theory.vectors, _elements(theory, values))
     dimension = int(max(numbers.float(x.space.dimension) for x in theory.vectors))
     gram = np.zeros((len(vectors), len(vectors)))
-    levels = {pair: 0.15 * rng.uniform(-1.0, 1.0) for pair in theory.entries}
-    for i, x in enumerate(vectors):
-        for j, y in enumerate(vectors):
-            pair = _pair_of(x, y)
-            if pair is None:
-                continue
+    for (i, x), (j, y) in product(enumerate(vectors), repeat=2):
+        pair = _pair_of(x, y)
+        if pair is not None:
             value = theory.fixed(pair)
-            level = 0.7 if pair.is_diagonal else levels[pair]
-            gram[i, j] = level if value is None else numbers.float(value)
-    lowest, rows = np.linalg.eigh(gram)
-    if lowest[0] < 0.0:
-        raise TheoryError(f"{theory.name}: no random start has the fixed products", theory.location)
-    factor = rows * np.sqrt(lowest)
+            gram[i, j] = overlaps[pair] if value is None else numbers.float(value)
+    squares, rows = np.linalg.eigh(gram)
+    if not squares[0] >= -1e-10 * squares[-1]:
+        raise TheoryError(f"{theory.name}: no vectors have these overlaps", theory.location)
+    factor = rows * np.sqrt(np.maximum(squares, 0.0))
     return np.hstack([factor, np.zeros((len(vectors), max(0, dimension - len(vectors))))])
 
 
@@ -156,18 +189,17 @@ def _pair_of(x: Element, y: Element) -> Pair | None:
     return pair_of(x, y).unordered if x.family.space is y.family.space else None
 
 
-def _representatives(theory: OverlapTheory, values: dict[str, float]) -> list[tuple[int, int]]:
-    """Return a pair of vectors for each order parameter that exists at these sizes."""
+def orbits(theory: OverlapTheory, values: dict[str, float]) -> dict[Pair, np.ndarray]:
+    """Return the pairs of vectors (pairs, 2) of each order parameter that exists at these sizes."""
     vectors = members(theory.vectors, _elements(theory, values))
-    positions: dict[Pair, tuple[int, int]] = {}
-    for i, x in enumerate(vectors):
-        for j, y in enumerate(vectors):
-            pair = _pair_of(x, y)
-            if pair is not None:
-                positions.setdefault(pair, (i, j))
-    return [positions[pair] for pair in theory.overlaps if pair in positions]
+    pairs: dict[Pair, list[tuple[int, int]]] = {}
+    for (i, x), (j, y) in product(enumerate(vectors), repeat=2):
+        pair = _pair_of(x, y)
+        if pair is not None:
+            pairs.setdefault(pair, []).append((i, j))
+    return {pair: np.array(pairs[pair]) for pair in theory.overlaps if pair in pairs}
 
 
-def state_of(vectors: np.ndarray, representatives: list[tuple[int, int]]) -> np.ndarray:
-    """Return the overlaps of vectors, (n,)."""
-    return np.array([vectors[i] @ vectors[j] for i, j in representatives])
+def state_of(vectors: np.ndarray, pairs: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the overlaps of vectors, the first of each orbit, (n,)."""
+    return np.array([vectors[own[0, 0]] @ vectors[own[0, 1]] for own in pairs])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,16 +11,21 @@ import sympy as sp
 from flint import arb, ctx, fmpq
 
 from dynamics.core.checks import finite
+from dynamics.core.schedule import recorded_steps
 from dynamics.overlaps.algebra import Algebra, Blocks
-from dynamics.overlaps.formula import Coefficients, Component, Formula
+from dynamics.overlaps.formula import Coefficients, Expectations, Formula, Law
+from dynamics.overlaps.one_pass import Noise, OnePassRisk
 from dynamics.overlaps.risk import BITS, OverlapRisk
 from dynamics.theory.risk import TheoryProblem
 from symbolic.overlaps import OverlapTheory, Vectors
+from symbolic.overlaps.expansion import Reduced
+from symbolic.overlaps.export import equations
 from symbolic.overlaps.gram import Pair
 from symbolic.theory import TheoryError
 
 if TYPE_CHECKING:
     from simulations.stated.overlap_check import OverlapCheck
+    from simulations.stated.overlap_runs import StochasticRuns
 
 #: Decimal digits of numbers that are not rational.
 _DIGITS = 50
@@ -77,13 +82,109 @@ class UserOverlapTheory:
         TheoryError
             If a value is missing or not allowed, or if the theory fails its check.
         """
+        return risk(self.statement, self._checked(values))
+
+    def _checked(self, values: Mapping[str, Any]) -> dict[str, float]:
+        """Return validated sizes and constants of a theory that passes its check."""
         from simulations.stated.overlap_check import require_agreement
 
         theory = self.statement
         require_agreement(theory)
         used = {x.name for x in theory.sizes} | theory.free_constants.keys()
         defaults = {name: x for name, x in theory.defaults.items() if name in used}
-        return risk(theory, theory.checked({**defaults, **values}))
+        return theory.checked({**defaults, **values})
+
+    def export(self, form: str = "text") -> str:
+        """Return the derived loss for all sizes, as ``"text"`` or ``"latex"``.
+
+        Raises
+        ------
+        TheoryError
+            If the theory fails its check, or for another form.
+        """
+        from simulations.stated.overlap_check import require_agreement
+
+        require_agreement(self.statement)
+        return equations(self.statement, form)
+
+    def one_pass(
+        self, *, learning_rate: float, batch: int = 1, correction: bool = True, **values: Any
+    ) -> OnePassRisk:
+        """Return the risk whose gradient flow is the mean motion of SGD with one pass over data.
+
+        Parameters
+        ----------
+        learning_rate
+            Step size of the vectors; Saad and Solla's rate is ``learning_rate * d``.
+        batch
+            Number of data of each step.
+        correction
+            Whether to include the part of the noise that is not proportional to the dimension.
+        values
+            As for `risk`.
+
+        Raises
+        ------
+        TheoryError
+            As for `risk`; if there are vectors on a sphere; if the noise cannot be integrated.
+        """
+        return one_pass(
+            self.statement,
+            self._checked(values),
+            learning_rate=learning_rate,
+            batch=batch,
+            correction=correction,
+        )
+
+    def stochastic_runs(
+        self,
+        *,
+        learning_rate: float,
+        steps: int,
+        initial: Sequence[float] | None = None,
+        records: int = 50,
+        batch: int = 1,
+        runs: int = 6,
+        seed: int = 0,
+        **values: Any,
+    ) -> StochasticRuns:
+        """Train vectors by SGD with new data at each step, to compare with `one_pass`.
+
+        Parameters
+        ----------
+        learning_rate, steps, batch
+            Step size of the vectors, number of steps, and number of data of each step.
+        initial
+            Initial overlaps; by default those of the theory.
+        records
+            Number of recorded steps, equally spaced.
+        runs, seed
+            Number of runs and root seed.
+        values
+            As for `risk`.
+
+        Raises
+        ------
+        TheoryError, ParameterError
+            As for `risk`; if there are vectors on a sphere; if a run diverges.
+        """
+        from simulations.stated.overlap_runs import stochastic_runs
+
+        checked = self._checked(values)
+        population = risk(self.statement, checked)
+        start = population.problem.start
+        if initial is not None:
+            start = dict(zip(start, population.checked(initial)))
+        return stochastic_runs(
+            self.statement,
+            checked,
+            start,
+            learning_rate=learning_rate,
+            schedule=recorded_steps(steps, "linear", records),
+            batch=batch,
+            runs=runs,
+            seed=seed,
+        )
 
 
 def risk(
@@ -111,10 +212,49 @@ def risk(
     problem = TheoryProblem(theory.name, dict(values), dict(start))
     fixed = [value for x in pairs if (value := theory.fixed(x)) is not None]
     with ctx.workprec(BITS):
-        formula = _formula(theory, numbers, entries)
+        formula = _formula([theory.reduced], numbers, entries)
         return OverlapRisk(
             problem, formula, tuple(map(numbers.ball, fixed)), algebra(theory, numbers, entries)
         )
+
+
+def one_pass(
+    theory: OverlapTheory,
+    values: Mapping[str, float],
+    start: Mapping[str, float] | None = None,
+    *,
+    learning_rate: float,
+    batch: int = 1,
+    correction: bool = True,
+) -> OnePassRisk:
+    """Return the risk whose gradient flow is the mean motion of one-pass SGD.
+
+    Parameters
+    ----------
+    theory, values, start
+        As for `risk`.
+    learning_rate, batch
+        Step size of the vectors, and number of data of each step.
+    correction
+        Whether to include the part of the second moments that is not proportional to the dimension.
+        Without it, the flow is the limit of many dimensions.
+
+    Raises
+    ------
+    TheoryError
+        If there are vectors on a sphere, or if the second moments cannot be integrated.
+    """
+    population, numbers = risk(theory, values, start), Numbers(values)
+    orders = list(population.order_parameters)
+    pairs = [pair for pair in theory.noise if theory.names[pair] in orders]
+    entries = {x: k for k, x in enumerate(x for x in theory.entries if numbers.integer(x.number))}
+    sums = []
+    for leading, rest in (theory.noise[pair] for pair in pairs):
+        sums.append(leading._replace(terms=leading.terms + rest.terms) if correction else leading)
+    with ctx.workprec(BITS):
+        formula = _formula(sums, numbers, entries)
+    noise = Noise(tuple(orders.index(theory.names[pair]) for pair in pairs), formula)
+    return OnePassRisk(population, noise, learning_rate, batch)
 
 
 def require_dimension(theory: OverlapTheory, numbers: Numbers) -> None:
@@ -167,21 +307,33 @@ class Numbers:
         return middle + abs(middle) * arb(0, 10.0 ** (5 - _DIGITS))
 
 
-def _formula(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]) -> Formula:
-    """Return the loss at given sizes and constants."""
+def _formula(many: Sequence[Reduced], numbers: Numbers, entries: Mapping[Pair, int]) -> Formula:
+    """Return sums of products of the same expectations at given sizes and constants."""
 
     def coefficients(pairs: tuple[tuple[Pair, sp.Expr], ...]) -> Coefficients:
         values = ((entries[x], numbers.ball(c)) for x, c in pairs if x in entries)
         return tuple((entry, c) for entry, c in values if c != 0)
 
-    components = []
-    for x in theory.reduced.components:
-        constants = tuple(numbers.ball(constant) for constant, _ in x.mean)
-        mean = tuple(coefficients(pairs) for _, pairs in x.mean)
-        covariance = tuple(tuple(map(coefficients, row)) for row in x.covariance)
-        components.append(Component(x.functions, constants, mean, covariance))
-    terms = ((numbers.ball(c), parts) for c, parts in theory.reduced.terms)
-    return Formula(tuple(components), tuple(x for x in terms if x[0] != 0))
+    sums = [[(c, own) for e, own in x.terms if (c := numbers.ball(e)) != 0] for x in many]
+    used = sorted({k for terms in sums for _, own in terms for k in own})
+    laws: dict[Any, int] = {}
+    members = []
+    for x in (many[0].components[k] for k in used):
+        families, monomials = zip(*x.functions)
+        law = laws.setdefault((families, x.mean, x.covariance), len(laws))
+        members.append((law, monomials))
+    converted = [
+        Law(
+            families,
+            tuple(numbers.ball(constant) for constant, _ in mean),
+            tuple(coefficients(pairs) for _, pairs in mean),
+            tuple(tuple(map(coefficients, row)) for row in covariance),
+        )
+        for families, mean, covariance in laws
+    ]
+    order = {k: number for number, k in enumerate(used)}
+    terms = (tuple((c, tuple(order[k] for k in own)) for c, own in x) for x in sums)
+    return Formula(Expectations(tuple(converted), tuple(members)), tuple(terms))
 
 
 def algebra(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]) -> Algebra:

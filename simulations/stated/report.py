@@ -13,7 +13,7 @@ from simulations.figures import report_figure
 from simulations.figures.shared import draw_run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.stated.conjectures import conjectures_of
+from simulations.stated.conjectures import conjectures_of, rerun_command
 from simulations.stated.findings import AGREES, examine
 from simulations.stated.formulas import first_times
 from simulations.stated.system import UserTheorySystem
@@ -23,7 +23,7 @@ from simulations.system import System
 def claims_of(theory: System) -> tuple[Claim, ...]:
     """Return the claims of a file: exactness of the reduction, and its conjectures."""
     assert isinstance(theory, UserTheorySystem)
-    name = theory.theory.name
+    name = theory.theory_of_index_sets.name
     paper = Paper(theory.theory.paper, f"{name}, as {theory.path.name} states it", "")
     reduction = Claim(
         id=f"{name}-reduction",
@@ -40,6 +40,7 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
         ),
         tolerance=AGREES,
         assumptions="the full model is built from the same file",
+        command=rerun_command(theory),
         paper=paper,
     )
     return reduction, *conjectures_of(theory, paper)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 from math import exp, lgamma
 
+import numpy as np
 import sympy as sp
 
 from dynamics.core.errors import ParameterError
-from dynamics.theory.sequences import SequenceLaw, States, Tokens
-from symbolic.theory.loop_tables import layout
+from dynamics.theory.sequences import Listed, SequenceLaw, States, Steps, Tokens
+from symbolic.theory.loop_tables import Layout, layout
 from symbolic.theory.theory import Theory
 from symbolic.theory.words import Chain, Joint, Words
 
@@ -30,20 +33,62 @@ def sequence_law(theory: Theory, values: Mapping[str, float], *, in_balls: bool)
         for part, most in zip(arrays.sets, arrays.representatives)
     )
     relations = tuple(tuple(map(_fraction, x.values)) for x in arrays.relations)
-    law = None if arrays.source is None else _law(arrays.source, values)
+    law = None if arrays.source is None else _law(arrays, values)
     return SequenceLaw(law, sets, relations, in_balls)
 
 
-def _law(source: Joint, values: Mapping[str, float]) -> Tokens | States:
+def _law(arrays: Layout, values: Mapping[str, float]) -> Tokens | States | Steps:
     """Return the law of a sequence."""
+    source = arrays.source
+    assert isinstance(source, (Chain, Words))
     numbers = [_rational(x, values) for x in source.numbers]
     if isinstance(source, Chain):
-        return States(int(source.over.count), *numbers)
-    assert isinstance(source, Words)
+        law = Steps if arrays.is_transferred else States
+        return law(int(source.over.count), *numbers)
     size = int(_rational(source.token.size, values))
     if source.joint.name == "stay" and size == 1:
         raise ParameterError(f"a chain of one {source.token} is not allowed: give at least 2")
     return Tokens(source.joint.name, size, numbers[0], source.parent)
+
+
+def some_sequences(
+    theory: Theory, values: Mapping[str, float]
+) -> tuple[SequenceLaw, dict[tuple[int, ...], float]]:
+    """Return a law of a few data orbits, and the weights of their sequences.
+
+    Data orbits have 1, 2, 3 and any number of different tokens. For a transfer matrix, the law has
+    a row for each position of each sequence.
+    """
+    known, arrays = sequence_law(theory, values, in_balls=False), layout(theory)
+    law = known.law
+    if isinstance(law, Steps):
+        law = States(law.length, law.p, law.q)
+    assert isinstance(law, (Tokens, States))
+    rng = np.random.default_rng(0)
+    rows = [law.sample(rng) for _ in range(4)]
+    if isinstance(law, Tokens):
+        most = (1, 2, 3, law.size)
+        rows = [(tuple(min(x, n - 1) for x in row), min(n, b)) for n, (row, b) in zip(most, rows)]
+    rows = list(dict.fromkeys(rows))
+    weight = Fraction(1, len(rows))
+    sequences: Counter[tuple[int, ...]] = Counter()
+    for row, blocks in rows:
+        own = [row] if isinstance(law, States) else _named(row, blocks, law.size)
+        sequences.update({x: float(weight) / len(own) for x in own})
+    if arrays.is_transferred:
+        rows = [(x, 0) for row, _ in rows for x in _steps(row)]
+    return replace(known, law=Listed(tuple(rows), weight)), dict(sequences)
+
+
+def _named(row: tuple[int, ...], blocks: int, size: int) -> list[tuple[int, ...]]:
+    """Return all sequences of tokens with given blocks."""
+    return [tuple(names[x] for x in row) for names in permutations(range(size), blocks)]
+
+
+def _steps(row: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield position, state, next state and number of ones at each position of a sequence."""
+    for t, state in enumerate(row):
+        yield t, state, row[t + 1] if t + 1 < len(row) else 0, sum(row[: t + 1])
 
 
 def _rational(expression: sp.Expr, values: Mapping[str, float]) -> Fraction:

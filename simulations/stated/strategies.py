@@ -18,8 +18,11 @@ from dynamics import ParameterError
 from dynamics.theory.data import count_orbits
 from simulations.parameter_strategies import check_ranges, reals, within
 from simulations.stated.law import Numbers, law
+from simulations.stated.overlaps import Numbers as OverlapNumbers
+from simulations.stated.overlaps import require_dimension
 from simulations.stated.sizes import by_sum
 from simulations.stated.system import SEEDS, UserTheorySystem
+from symbolic.overlaps import OverlapTheory
 from symbolic.theory import Constant, Size, TheoryError
 
 #: Number of sizes tried; number of rows of small sizes, and of sizes near the defaults, to choose
@@ -108,7 +111,7 @@ def _rows(
 ) -> list[dict[str, int]]:
     """Return sizes that agree with the given values: small ones, then some near the defaults."""
     with suppress(ParameterError):  # the default sizes may have too many orbits to count
-        most = max(most, count_orbits(law(system.theory_of_index_sets, system.default_values)))
+        most = max(most, _number_of_orbits(system, system.default_values))
     rows = list(islice(_feasible(system, given, _small, most), number))
     near = islice(_feasible(system, given, _near_default, most), number)
     return rows + [row for row in near if row not in rows]
@@ -126,13 +129,24 @@ def _feasible(
         try:
             if not system.has_all(chosen):
                 continue
-            if (
-                count_orbits(law(system.theory_of_index_sets, system.theory.checked(chosen)))
-                <= most
-            ):
+            if _number_of_orbits(system, system.theory.checked(chosen)) <= most:
                 yield row
         except (TheoryError, ParameterError):
             continue
+
+
+def _number_of_orbits(system: UserTheorySystem, values: dict[str, float]) -> int:
+    """Return the number of data orbits at checked values; 1 for normal data.
+
+    Raises
+    ------
+    TheoryError
+        If a theory in overlaps has fewer dimensions than vectors.
+    """
+    if isinstance(system.theory, OverlapTheory):
+        require_dimension(system.theory, OverlapNumbers(values))
+        return 1
+    return count_orbits(law(system.theory, values))
 
 
 def _small(system: UserTheorySystem, size: Size, given: Mapping[str, Any]) -> list[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dynamics import ParameterError, Risk, Trajectory
+from dynamics import ParameterError, Risk, Status, Trajectory, gradient_flow
 from dynamics.core.annotations import decades, evenly
 from dynamics.core.checks import finite
 from dynamics.core.parameters import Parameter, check_names, declared
+from dynamics.core.schedule import recorded_steps
+from dynamics.overlaps.one_pass import OnePassRisk
 from dynamics.overlaps.risk import OverlapRisk
 from dynamics.theory.risk import ROUNDING, TheoryProblem, TheoryRisk
 from simulations.case import Case, Quantity
@@ -33,8 +35,9 @@ from simulations.stated import overlap_check, overlaps, runs
 from simulations.stated.check import require_agreement
 from simulations.stated.formulas import first_times, observables
 from simulations.stated.law import Numbers
+from simulations.stated.overlap_runs import OverlapSolver, stochastic_runs
 from simulations.stated.sizes import by_sum
-from simulations.system import System
+from simulations.system import RECORDS, System
 from symbolic.overlaps import OverlapTheory
 from symbolic.theory import Constant, Size, Theory, TheoryError
 from symbolic.theory.export.printed import latex_equations
@@ -50,12 +53,22 @@ _TRIED = 2000
 SEEDS = 20
 #: Largest divisor among the slider values.
 _LARGEST_TICK = 100
+_STANDARD_ERROR = Quantity(
+    "standard_error", "of the final risk, if it is an estimate from a sample"
+)
 #: Names that are reserved by the tools.
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "gradient_bound", "largest_bound", "largest_gradient_bound", "initial_loss", "status",
           "message", "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
-          "optimizer", "momentum", "weight_decay", "format", "dpi", "size", "style", "scale",
-          "with", "rtol"}  # fmt: skip
+          "optimizer", "momentum", "weight_decay", "standard_error", "format", "dpi", "size",
+          "style", "scale", "with", "rtol"}  # fmt: skip
+
+
+#: Outcome of one-pass SGD on vectors.
+_DISTANCE = Quantity(
+    "sgd_distance", "largest distance of the flow from the mean of the runs of sgd, in their "
+    "standard deviations",
+)  # fmt: skip
 
 
 class UserTheorySystem(System):
@@ -78,6 +91,7 @@ class UserTheorySystem(System):
     """
 
     tolerance = ROUNDING
+    estimates = MappingProxyType({"sample": "an estimate: see standard_error"})
 
     def __init__(self, path: str | Path, digest: str | None = None) -> None:
         self.path = Path(path)
@@ -89,6 +103,7 @@ class UserTheorySystem(System):
         self.title = f"{self.theory.name}, as {self.path.name} states it ({self.theory.paper})"
         self.identifiers = {order.name: order.identifier for order in self.theory.orders}
         self._check_identifiers()
+        self.solver = OverlapSolver if isinstance(self.theory, OverlapTheory) else Solver
         if digest is None:
             if isinstance(self.theory, OverlapTheory):
                 overlap_check.require_agreement(self.theory)
@@ -111,10 +126,12 @@ class UserTheorySystem(System):
             Quantity("initial_loss", "population risk at time 0"),
             Quantity("loss", "final population risk"),
             Quantity("bound", "error of the final population risk (certified)"),
+            *([_STANDARD_ERROR] if self._may_be_sampled else []),
             Quantity("largest_bound", "largest error of the loss along the run (certified)"),
             Quantity("largest_gradient_bound", "largest error of a gradient entry (certified)"),
             Quantity("evaluations", "of the gradient along the run"),
             Quantity("seconds", "wall time", "s"),
+            *([_DISTANCE] if isinstance(self.theory, OverlapTheory) else []),
         )
         self.observables = (
             Quantity("time", "learning rate x steps", "time"), *columns, *own, loss,
@@ -130,6 +147,11 @@ class UserTheorySystem(System):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path and the fingerprint of the file."""
         return UserTheorySystem, (str(self.path), self.fingerprint)
+
+    @property
+    def _may_be_sampled(self) -> bool:
+        """Whether the data of a run may be sampled, because there are too many of them."""
+        return isinstance(self.theory, Theory) and self.theory.is_ordered
 
     @property
     def precompile(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -174,7 +196,7 @@ class UserTheorySystem(System):
                 "seed", "seed of the random start", int, "an integer, at least 0", default=0,
                 ticks=tuple(range(SEEDS)),
             )  # fmt: skip
-        solver, tenth = dict(declared(Solver)), math.log10(self.horizon)
+        solver, tenth = dict(declared(self.solver)), math.log10(self.horizon)
         ticks = decades(tenth - 4, tenth + 2, each=4)
         solver["horizon"] = replace(
             solver["horizon"], default=self.horizon, ticks=ticks, default_text=""
@@ -235,8 +257,10 @@ class UserTheorySystem(System):
             name: finite(f"{identifier}0", values.get(f"{identifier}0", problem.start[name]))
             for name, identifier in self.identifiers.items()
         }
-        solver = Solver.from_values(values)
+        solver = self.solver.from_values(values)
         problem = TheoryProblem(self.theory.name, checked, start)
+        if isinstance(self.theory, OverlapTheory):  # are these the overlaps of some vectors?
+            overlaps.risk(self.theory, checked, start).checked(problem.initial_state)
         settings = solver.settings(values, self.horizon)
         return Case(self.name, dict(values), problem, solver.solver, settings)
 
@@ -252,7 +276,7 @@ class UserTheorySystem(System):
         if isinstance(self.theory, OverlapTheory):
             raise ParameterError(
                 f"{self.theory.name} is not allowed here: it is a theory in overlaps, whose data "
-                "are not enumerated; use run, sweep or Python"
+                "are not enumerated; use run, sweep, map or falsify"
             )
         return self.theory
 
@@ -271,9 +295,41 @@ class UserTheorySystem(System):
 
     def population(self, case: Case) -> TheoryRisk | OverlapRisk:
         """Return the risk over all data."""
-        if isinstance(self.theory, OverlapTheory):
-            return overlaps.risk(self.theory, case.problem.values, case.problem.start)
-        return runs.risk_of(self.theory, case.problem)
+        if not isinstance(self.theory, OverlapTheory):
+            return runs.risk_of(self.theory, case.problem, samples=runs.SAMPLES)
+        numbers = case.problem.values, case.problem.start
+        if case.solver != "sgd":
+            return overlaps.risk(self.theory, *numbers)
+        chosen = {name: case.settings[name] for name in ("learning_rate", "batch")}
+        try:
+            return overlaps.one_pass(self.theory, *numbers, **chosen)
+        except TheoryError as error:
+            raise ParameterError(error.sentence) from None
+
+    def solve(
+        self,
+        case: Case,
+        progress: Callable[[float], None] | None = None,
+        records: int = RECORDS,
+        population: Risk | None = None,
+    ) -> Trajectory:
+        """Run a case; with solver sgd, the flow with noise, and runs on vectors to compare."""
+        if case.solver != "sgd":
+            return super().solve(case, progress, records, population)
+        population = population or self.population(case)
+        accuracy = {name: case.settings[name] for name in ("rtol", "atol")}
+        flow = gradient_flow(population, horizon=horizon_of(case), records=records, **accuracy)
+        assert isinstance(population, OnePassRisk)
+        assert isinstance(self.theory, OverlapTheory)
+        population.runs = stochastic_runs(
+            self.theory,
+            case.problem.values,
+            case.problem.start,
+            schedule=recorded_steps(case.settings["steps"], "linear", RECORDS),
+            progress=progress,
+            **{name: case.settings[name] for name in ("learning_rate", "batch", "runs", "seed")},
+        )
+        return flow
 
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return the outcomes of a run."""
@@ -287,7 +343,12 @@ class UserTheorySystem(System):
         last = self.observe(case, trajectory.at_records([-1]))
         outcomes |= {name: float(values[0]) for name, values in last.items()}
         risk = cast(TheoryRisk | OverlapRisk, population)
+        if isinstance(risk, TheoryRisk) and risk.form == "sample":
+            outcomes["standard_error"] = risk.standard_error(trajectory.states[-1])[0]
         outcomes |= first_times(self.theory, self.describe(case), trajectory, risk)
+        if isinstance(risk, OnePassRisk) and trajectory.status is Status.COMPLETED:
+            flow = np.array([trajectory.at(time) for time in risk.runs.time])
+            outcomes["sgd_distance"] = float(np.max(risk.runs.distance(flow)))
         return outcomes | {
             "initial_loss": float(trajectory.loss[0]),
             "largest_bound": float(np.max(trajectory.bound)),
@@ -316,6 +377,11 @@ class UserTheorySystem(System):
         errors |= {"loss": errors["loss"] + trajectory.bound}
         errors |= dict.fromkeys(("time", "bound", "gradient_bound"), np.zeros(trajectory.time.size))
         bounded = {name: Bounded.within(values, errors[name]) for name, values in columns.items()}
+        if not np.isfinite(trajectory.bound).all():  # of an estimate: nothing is certified
+            return {
+                name: np.full(trajectory.time.size, np.inf)
+                for name in (*errors, *self.theory.observables)
+            }
         own = observables(self.theory, self.describe(case), bounded)
         return errors | {name: number.error for name, number in own.items()}
 
@@ -323,6 +389,8 @@ class UserTheorySystem(System):
         """Return a run as a dataset, with the observables of the file."""
         data = super().dataset(case, trajectory, population)
         columns, texts = self.observe(case, trajectory), self.theory.observables
+        if isinstance(population, OnePassRisk):
+            data = data.assign(population.runs.variables(self.identifiers))
         return data.assign(
             {name: ("time", columns[name], {"long_name": text}) for name, text in texts.items()}
         )

@@ -62,13 +62,16 @@ class UserTheory:
         """
         return agreement(self.statement)
 
-    def risk(self, *, remainder: float = 0.0, **values: Any) -> TheoryRisk:
+    def risk(self, *, remainder: float = 0.0, samples: float = 0, **values: Any) -> TheoryRisk:
         """Return the risk at given sizes and constants, for the solvers.
 
         Parameters
         ----------
         remainder
             Probability of data that may be omitted, the least probable first; 0 omits none.
+        samples
+            Number of random sequences if there are too many to enumerate, for an estimate; 0 raises
+            an error instead.
         values
             Sizes and constants; missing ones are taken from ``defaults``. For a theory with a
             random start, also ``seed`` (default 0).
@@ -89,7 +92,8 @@ class UserTheory:
         """
         known = {x.name for x in self.statement.sizes} | self.statement.free_constants.keys()
         defaults = {name: x for name, x in self.statement.defaults.items() if name in known}
-        return risk_of_theory(self.statement, remainder=remainder, **{**defaults, **values})
+        given = {**defaults, **values}
+        return risk_of_theory(self.statement, remainder=remainder, samples=samples, **given)
 
     def export(self, form: str = "text") -> str:
         """Return the derived risk and gradient for all sizes (`symbolic.theory.Theory.export`).

@@ -11,8 +11,8 @@ exact step on the overlaps, in every dimension that is at least the number of ve
   an `symbolic.theory.Exchangeable` set
 - data: `Normal`, with a variance and a mean along a direction
 - expressions: ``J["k"] @ x`` (a field), ``J["k"] @ B["m"]`` (an overlap); ``+ - *``, whole powers;
-  ``.erf() .sigmoid() .tanh()`` of linear combinations of fields and overlaps; ``.sum("k")``;
-  ``sqrt(2)`` for an exact number
+  ``.erf() .relu() .sigmoid() .tanh()`` of linear combinations of fields and overlaps;
+  ``.sum("k")``; ``sqrt(2)`` for an exact number
 """
 
 from symbolic.overlaps.language import Directions, Euclidean, Normal, Vectors, sqrt

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import permutations, product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sympy as sp
 
 from symbolic.overlaps.gram import Pair, pair_of
 from symbolic.overlaps.language import Element, Expression, Normal
-from symbolic.overlaps.terms import Factor, Inner, Linear, Term, inner, merged, replaced
+from symbolic.overlaps.terms import Factor, Inner, Linear, inner, merged, replaced
 from symbolic.theory.errors import require
+from symbolic.theory.sets import Exchangeable
 
 #: Largest number of summed indices over one set in a term of the expanded loss.
 MOST_INDICES = 6
 #: Largest number of functions with different arguments in one expectation.
 MOST_ARGUMENTS = 2
+#: Largest number of relu with different arguments in one expectation.
+MOST_STEPS = 3
+#: Factors of a product, with their coefficient.
+Sums = dict[tuple[Factor, ...], sp.Expr]
 
 
 class Component(NamedTuple):
@@ -29,14 +35,15 @@ class Component(NamedTuple):
     Attributes
     ----------
     functions
-        Function and power of each variable; the function "" is the identity.
+        Family and monomial (i, a, b) of each variable y: y^i f^a g^b with the function f of the
+        family and, for erf, its derivative g; the family "" has powers only.
     mean
         For each variable, its constant and its coefficients of Gram entries.
     covariance
         For each pair of variables, the coefficients of Gram entries.
     """
 
-    functions: tuple[tuple[str, int], ...]
+    functions: tuple[tuple[str, tuple[int, int, int]], ...]
     mean: tuple[tuple[sp.Expr, tuple[tuple[Pair, sp.Expr], ...]], ...]
     covariance: tuple[tuple[tuple[tuple[Pair, sp.Expr], ...], ...], ...]
 
@@ -56,38 +63,88 @@ def expanded(loss: Expression) -> Reduced:
     TheoryError
         If an expectation has more functions with different arguments than can be integrated.
     """
-    sums: dict[tuple[Factor, ...], sp.Expr] = {}
+    sums: Sums = {}
     for term in loss.terms:
-        for coefficient, factors in _patterns(term):
-            key = _canonical(factors)
-            sums[key] = sums.get(key, sp.Integer(0)) + coefficient
+        for number, numbers in patterns(term.bound):
+            add(sums, term.coefficient * number, replaced(term.factors, numbers))
+    return reduced([sums], loss.location)[0]
+
+
+def add(sums: Sums, coefficient: sp.Expr, factors: tuple[Factor, ...]) -> None:
+    """Add a product of factors with numbered indices to a sum."""
+    key = _canonical(factors)
+    sums[key] = sums.get(key, sp.Integer(0)) + coefficient
+
+
+def reduced(many: list[Sums], location: Any) -> list[Reduced]:
+    """Return sums of products of factors as sums of products of the same expectations."""
     components: dict[Component, int] = {}
-    terms = []
-    for factors, coefficient in sums.items():
-        coefficient = sp.factor(coefficient)
-        if coefficient != 0:
-            numbers = [
-                components.setdefault(_component(x, loss.location), len(components))
-                for x in _independent(factors)
-            ]
-            terms.append((coefficient, tuple(sorted(numbers))))
-    return Reduced(tuple(components), tuple(terms))
+    results = []
+    for sums in many:
+        terms = []
+        for factors, coefficient in sums.items():
+            coefficient = sp.factor(coefficient)
+            if coefficient != 0:
+                numbers = [
+                    components.setdefault(_component(x, location), len(components))
+                    for x in _independent(factors)
+                ]
+                terms.append((coefficient, tuple(sorted(numbers))))
+        results.append(tuple(terms))
+    return [Reduced(tuple(components), terms) for terms in results]
 
 
 def _component(factors: tuple[Factor, ...], location: Any) -> Component:
     """Return the expectation of a product of factors."""
-    arguments = {x.linear for x in factors if x.function}
+    variables: dict[tuple[str, Linear], list[int]] = {}
+    for x in sorted(factors, key=lambda x: not x.function):
+        family = {"gauss": "erf", "delta": "step"}.get(x.function, x.function)
+        same = [key for key in variables if key[1] == x.linear and key[0]]
+        key = same[0] if same and not family else (family, x.linear)
+        monomial = variables.setdefault(key, [0, 0, 0])
+        monomial[{"": 0, "gauss": 2, "delta": 2}.get(x.function, 1)] += x.power
+    _require_integrable(variables, location)
+    linears = [linear for _, linear in variables]
+    return Component(
+        tuple((family, (i, a, b)) for (family, _), (i, a, b) in variables.items()),
+        tuple(map(_mean, linears)),
+        tuple(tuple(_covariance(x, y) for y in linears) for x in linears),
+    )
+
+
+def _require_integrable(variables: Mapping[tuple[str, Linear], list[int]], location: Any) -> None:
+    """Raise `TheoryError` if an expectation has no closed form and too many arguments."""
+    functions = [(family, x, m[1]) for (family, x), m in variables.items() if m[1]]
+    steps = [x for family, x, _ in functions if family == "step"]
+    if steps:
+        _require_orthant(steps, len(functions), location)
+        return
+    arguments = {x for _, x, _ in functions}
+    is_closed = sum(power for *_, power in functions) <= MOST_ARGUMENTS and all(
+        family == "erf" and _mean(x) == (0, ()) for family, x, _ in functions
+    )
     require(
-        len(arguments) <= MOST_ARGUMENTS,
+        is_closed or len(arguments) <= MOST_ARGUMENTS,
         f"an expectation of functions of {len(arguments)} different fields is not allowed: "
         f"at most {MOST_ARGUMENTS} can be integrated with a bound; sample the data instead, "
         "or write a loss in which fewer functions are multiplied",
         location,
     )
-    return Component(
-        tuple((x.function, x.power) for x in factors),
-        tuple(_mean(x.linear) for x in factors),
-        tuple(tuple(_covariance(x.linear, y.linear) for y in factors) for x in factors),
+
+
+def _require_orthant(steps: list[Linear], functions: int, location: Any) -> None:
+    """Raise `TheoryError` unless an expectation with relu has a closed form."""
+    require(
+        len(steps) == functions and all(_mean(x) == (0, ()) for x in steps),
+        "relu of a field with a mean, or times another function of fields, is not allowed: the "
+        "expectation has no closed form; use erf",
+        location,
+    )
+    require(
+        len(steps) <= MOST_STEPS,
+        f"relu of {len(steps)} different fields in one expectation is not allowed: the probability "
+        "of an orthant of four normal variables has no closed form; use erf, or runs on vectors",
+        location,
     )
 
 
@@ -126,32 +183,48 @@ def _covariance(left: Linear, right: Linear) -> tuple[tuple[Pair, sp.Expr], ...]
     return _sums(entries())
 
 
-def _partitions(items: tuple[str, ...]) -> Iterator[dict[str, int]]:
-    """Yield each set partition of indices as a mapping to block numbers."""
+def _partitions(items: tuple[str, ...], given: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Yield each set partition of indices as a mapping to block numbers, some of them given."""
     if not items:
-        yield {}
+        yield dict(given)
         return
-    for partial in _partitions(items[:-1]):
+    for partial in _partitions(items[:-1], given):
         for block in range(len(set(partial.values())) + 1):
             yield {**partial, items[-1]: block}
 
 
-def _patterns(term: Term) -> Iterator[tuple[sp.Expr, tuple[Factor, ...]]]:
-    """Yield the number of index values with each pattern of equal indices, and the factors."""
-    by_set: dict[Any, tuple[str, ...]] = {}
-    for name, over in term.bound:
-        by_set[over] = (*by_set.get(over, ()), name)
+def patterns(
+    bound: tuple[tuple[str, Exchangeable], ...],
+    given: Mapping[tuple[str, Exchangeable], int] = MappingProxyType({}),
+) -> Iterator[tuple[sp.Expr, dict[str, int]]]:
+    """Yield each pattern of equal indices: the number of index values, and an element for each.
+
+    Parameters
+    ----------
+    bound
+        The summed indices and their sets.
+    given
+        Mapping from indices that are not summed to elements, numbered from 0 in each set.
+    """
+    by_set: dict[Exchangeable, list[str]] = {over: [] for _, over in given}
+    for name, over in bound:
+        by_set.setdefault(over, []).append(name)
+    choices = []
     for over, names in by_set.items():
         require(
             len(names) <= MOST_INDICES,
             f"a term with {len(names)} sums over {over} is not allowed: at most {MOST_INDICES}",
         )
-    for choice in product(*(list(_partitions(names)) for names in by_set.values())):
-        number, numbers = term.coefficient, {}
+        own = {name: block for (name, x), block in given.items() if x is over}
+        choices.append(list(_partitions(tuple(names), own)))
+    for choice in product(*choices):
+        number, numbers = sp.Integer(1), {}
         for over, blocks in zip(by_set, choice):
-            number *= sp.ff(over.size, len(set(blocks.values())))
+            first = len({block for (_, x), block in given.items() if x is over})
+            for block in range(first, len(set(blocks.values()))):
+                number *= over.size - block
             numbers.update(blocks)
-        yield number, replaced(term.factors, numbers)
+        yield number, numbers
 
 
 def _elements(factors: tuple[Factor, ...]) -> Iterator[Element]:

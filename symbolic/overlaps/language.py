@@ -18,8 +18,6 @@ from symbolic.theory.errors import TheoryError, calling_line, require, short_rep
 from symbolic.theory.numbers import check_name, exact
 from symbolic.theory.sets import Exchangeable
 
-#: Functions of a linear combination of fields.
-FUNCTIONS = ("erf", "sigmoid", "tanh")
 #: Largest exponent of an expression.
 LARGEST_POWER = 6
 _FRESH = count()
@@ -255,7 +253,7 @@ class Expression:
             if number.linear is not None and not number.linear.products:
                 return _scaled(factor, number.linear.constant, free)
         return Expression(
-            tuple(_product(x, _renamed(y)) for x in self.terms for y in right.terms), free
+            tuple(_product(x, renamed(y)) for x in self.terms for y in right.terms), free
         )
 
     __rmul__ = __mul__
@@ -288,11 +286,11 @@ class Expression:
             result = result * self
         return result
 
-    def _apply(self, function: str) -> Expression:
+    def _apply(self, function: str, name: str = "") -> Expression:
         require(
             self.linear is not None,
-            f"{function} of a product, a sum over an index or a function is not allowed: its "
-            "argument must be a linear combination of fields, so that it is normal",
+            f"{name or function} of a product, a sum over an index or a function is not allowed: "
+            "its argument must be a linear combination of fields, so that it is normal",
         )
         assert self.linear is not None
         factor = Factor(function, self.linear, 1)
@@ -310,6 +308,10 @@ class Expression:
         """Return the hyperbolic tangent."""
         return self._apply("tanh")
 
+    def relu(self) -> Expression:
+        """Return max(x, 0) of a linear combination x."""
+        return self * self._apply("step", "relu")
+
     def sum(self, index: str) -> Expression:
         """Return the sum over a free index."""
         require(
@@ -320,7 +322,7 @@ class Expression:
         free = dict(self.free)
         over = free.pop(index)
         terms = tuple(Term(x.coefficient, x.factors, (*x.bound, (index, over))) for x in self.terms)
-        return Expression(tuple(map(_renamed, terms)), free)
+        return Expression(tuple(map(renamed, terms)), free)
 
 
 def _number(name: str, value: Any) -> sp.Expr:
@@ -402,7 +404,7 @@ def _product(left: Term, right: Term) -> Term:
     )
 
 
-def _renamed(term: Term) -> Term:
+def renamed(term: Term) -> Term:
     """Return a term with new names of its bound indices."""
     names: dict[str, str | int] = {name: f"#{next(_FRESH)}" for name, _ in term.bound}
     bound = tuple((str(names[name]), over) for name, over in term.bound)

@@ -6,6 +6,7 @@ The two vectors of an inner product are of class `symbolic.overlaps.language.Ele
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy as sp
@@ -14,6 +15,10 @@ from symbolic.theory.sets import Exchangeable
 
 if TYPE_CHECKING:
     from symbolic.overlaps.language import Element
+
+
+#: Text of an expression as a sortable key.
+_text = lru_cache(4096)(sp.srepr)
 
 
 class Inner(NamedTuple):
@@ -56,7 +61,7 @@ class Linear(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """A sortable key."""
-        return tuple((x.key, sp.srepr(c)) for x, c in self.products), sp.srepr(self.constant)
+        return tuple((x.key, _text(c)) for x, c in self.products), _text(self.constant)
 
     def at(self, numbers: Mapping[str, str | int]) -> Linear:
         """Return the combination with its indices replaced."""
@@ -85,6 +90,26 @@ class Factor(NamedTuple):
         return self.function, self.linear.key, self.power
 
 
+def slopes(factor: Factor) -> list[tuple[int, tuple[Factor, ...]]]:
+    """Return the derivative of a factor in its argument: coefficients and products of factors.
+
+    The function "gauss" is the derivative of the error function, "delta" that of "step".
+    """
+    function, linear, n = factor
+    if function == "step":
+        return [(1, (Factor("delta", linear, 1),))]
+    lower = (factor._replace(power=n - 1),) if n > 1 else ()
+    if function == "erf":
+        return [(n, (*lower, Factor("gauss", linear, 1)))]
+    if function == "gauss":
+        return [(-2 * n, (factor, Factor("", linear, 1)))]
+    if function == "sigmoid":
+        return [(n, (factor,)), (-n, (factor._replace(power=n + 1),))]
+    if function == "tanh":
+        return [(n, lower), (-n, (factor._replace(power=n + 1),))]
+    return [(n, lower)]
+
+
 class Term(NamedTuple):
     """Coefficient times a product of factors, summed over bound indices."""
 
@@ -98,7 +123,10 @@ def merged(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
     powers: dict[tuple[str, Linear], int] = {}
     for x in factors:
         powers[x.function, x.linear] = powers.get((x.function, x.linear), 0) + x.power
-    combined = (Factor(function, linear, n) for (function, linear), n in powers.items())
+    combined = (
+        Factor(function, linear, 1 if function == "step" else n)  # its powers are equal
+        for (function, linear), n in powers.items()
+    )
     return tuple(sorted(combined, key=lambda x: x.key))
 
 

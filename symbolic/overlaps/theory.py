@@ -14,6 +14,7 @@ import sympy as sp
 from symbolic.overlaps.expansion import Reduced, expanded
 from symbolic.overlaps.gram import Overlap, Pair, pair_of
 from symbolic.overlaps.language import Directions, Element, Expression, Family, Normal, Vectors
+from symbolic.overlaps.noise import Noise, noise
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.formulas import Claim, Formulas
 from symbolic.theory.numbers import Constant, Size, check_name, check_text, exact
@@ -285,6 +286,26 @@ class OverlapTheory:
             If an expectation has more functions with different arguments than can be integrated.
         """
         return expanded(self.loss)
+
+    @cached_property
+    def noise(self) -> dict[Pair, Noise]:
+        """The second moments of gradients of one datum, for each pair of trained vectors.
+
+        Raises
+        ------
+        TheoryError
+            If vectors lie on a sphere, or if an expectation has more functions with different
+            arguments than can be integrated.
+        """
+        spheres = ", ".join(x.name for x in self.parameters if x.sphere)
+        require(
+            not spheres,
+            f"one-pass SGD of {spheres} is not allowed: the mean over data of a step that is "
+            "normalized to a sphere has no closed form; use vectors without sphere",
+            self.location,
+        )
+        trained = [x for x in self.overlaps if {x.first, x.second} <= set(self.parameters)]
+        return dict(zip(trained, noise(self.loss, trained)))
 
     def multiplication(self) -> list[tuple[int, int, int, sp.Expr]]:
         """Return (result, left, right, number): the product of two equivariant matrices.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,14 @@ from symbolic.theory.orbits import Orbit, canonical, orbits
 from symbolic.theory.positions import Relation, empty_rows
 from symbolic.theory.sets import Exchangeable, IndexSet, Ordered
 from symbolic.theory.tensors import Tensor
-from symbolic.theory.words import Joint, Words
+from symbolic.theory.transfer import transferred
+from symbolic.theory.words import Chain, Joint, Words
 
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory
+
+#: Largest number of states of a chain whose sequences are all enumerated, if there is another way.
+MOST_STATES = 12
 
 
 @dataclass(frozen=True)
@@ -33,16 +38,25 @@ class Layout:
         Largest number of representatives of each set.
     relations
         Different relations of the loss.
+    loss
+        The loss of a data orbit.
+    is_transferred
+        Whether a data orbit is a position with two states and a number of ones
+        (`symbolic.theory.transfer`), instead of a sequence.
     """
 
     source: Joint | None
     sets: tuple[Exchangeable, ...]
     representatives: tuple[int, ...]
     relations: tuple[Relation, ...]
+    loss: Node
+    is_transferred: bool
 
     @property
     def length(self) -> int:
-        """Number of positions of the sequence."""
+        """Number of columns of a data orbit, those of the sets not included."""
+        if self.is_transferred:
+            return 4
         return int(self.source.over.count) if self.source else 0
 
     def blocks(self, index_set: IndexSet) -> int:
@@ -51,23 +65,30 @@ class Layout:
         return self.length if own else 0
 
 
+@cache
 def layout(theory: Theory) -> Layout:
     """Return the data arrays of a theory on ordered positions."""
-    nodes = theory.mean.loss.all
+    source = theory.data[0] if theory.data else None
+    assert source is None or isinstance(source, Joint)
+    loss, is_transferred = theory.mean.loss, False
+    if isinstance(source, Chain) and source.over.count > MOST_STATES:
+        transfer = transferred(loss, source)
+        loss, is_transferred = (loss, False) if transfer is None else (transfer, True)
+    nodes = loss.all
     sets = tuple(part for part in theory.sets if not isinstance(part, Ordered))
     most = tuple(
         max([sum(s is part for s in x.axes.values()) for x in nodes], default=0) for part in sets
     )
     relations: dict[tuple[object, ...], Relation] = {}
     for x in nodes:
-        if x.op == "relation":
-            relations.setdefault(relation_key(x.detail), x.detail)
+        if x.op in ("relation", "lookup"):
+            array = x.detail if x.op == "relation" else x.detail[0]
+            relations.setdefault(relation_key(array), array)
         empty = hidden_rows(x)
         if empty is not None:
             relations.setdefault(relation_key(empty), empty)
-    source = theory.data[0] if theory.data else None
-    assert source is None or isinstance(source, Joint)
-    return Layout(source, sets, tuple(max(x, 1) for x in most), tuple(relations.values()))
+    representatives = tuple(max(x, 1) for x in most)
+    return Layout(source, sets, representatives, tuple(relations.values()), loss, is_transferred)
 
 
 def relation_key(relation: Relation) -> tuple[object, ...]:
@@ -152,8 +173,13 @@ def sorted_orbits(tensor: Tensor) -> list[Orbit]:
     return sorted(orbits(tensor.axes), key=rank)
 
 
-def pattern_code(rest: Sequence[tuple[str, IndexSet]]) -> str:
-    """Return the code of the number of the pattern of elements of exchangeable sets."""
+def pattern_code(
+    rest: Sequence[tuple[str, IndexSet]], choice: str = "({yes} if {condition} else {no})"
+) -> str:
+    """Return the code of the number of the pattern of elements of exchangeable sets.
+
+    ``choice`` is the code that chooses between two numbers.
+    """
     sets = tuple(s for _, s in rest)
     patterns = number_of_pattern(sets)
     pairs = [(i, j) for j in range(len(rest)) for i in range(j) if sets[i] is sets[j]]
@@ -171,7 +197,8 @@ def pattern_code(rest: Sequence[tuple[str, IndexSet]]) -> str:
         both = [code((*answers, x)) if _any(known, (*answers, x)) else None for x in (True, False)]
         if None in both:
             return both[0] or both[1] or ""
-        return f"({both[0]} if {rest[i][0]} == {rest[j][0]} else {both[1]})"
+        condition = f"{rest[i][0]} == {rest[j][0]}"
+        return choice.format(yes=both[0], no=both[1], condition=condition)
 
     return code(())
 

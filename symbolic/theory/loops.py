@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 #: Operations that are written out where they are used, if they are used once.
 _INLINE = {"add", "multiply"}
-_LEAVES = {"constant", "entry", "relation", "same"}
+_LEAVES = {"constant", "entry", "lookup", "relation", "same"}
 _FUNCTION = {"exp": "_math.exp", "log": "_math.log", "tanh": "_math.tanh"}
 #: Derivatives of functions of {x} with the value {y}.
 _SLOPES = {
@@ -76,7 +76,7 @@ class _Program:
         from symbolic.theory.source import Printer
 
         self._theory, self._layout = theory, layout(theory)
-        self._nodes = theory.mean.loss.all
+        self._nodes = self._layout.loss.all
         self._print: Callable[[sp.Expr], str] = Printer({}).doprint
         self._relations = {relation_key(x): i for i, x in enumerate(self._layout.relations)}
         self._tables: list[Table] = []
@@ -94,7 +94,7 @@ class _Program:
             self._of_parameters[x] = (x.op == "entry" and isinstance(x.detail, Tensor)) or any(
                 self._of_parameters[y] for y in x.arguments
             )
-            own = x.op == "entry" and isinstance(x.detail, Joint)
+            own = x.op == "lookup" or (x.op == "entry" and isinstance(x.detail, Joint))
             vocabulary = any(self._layout.blocks(s) for s in x.axes.values())
             self._of_data[x] = own or vocabulary or any(self._of_data[y] for y in x.arguments)
         self._values: dict[Node, Table] = {x: self._table(x) for x in self._stored}
@@ -211,6 +211,9 @@ class _Program:
         if x.op == "relation":
             lengths = [int(s.count) for s in x.detail.axes]
             return f"_relation{self._relations[relation_key(x.detail)]}[{flat(elements, lengths)}]"
+        if x.op == "lookup":
+            relation, column = x.detail
+            return f"_relation{self._relations[relation_key(relation)]}[_column{column}]"
         if x.op == "same":
             return f"(1.0 if {elements[0]} == {elements[1]} else 0.0)"
         if x.op == "entry" and isinstance(x.detail, Tensor):
@@ -408,7 +411,7 @@ class _Program:
 
     def _body(self) -> None:
         """Write the body of the function: what does not depend on the data, then each orbit."""
-        code, loss = self._code, self._theory.mean.loss
+        code, loss = self._code, self._layout.loss
         inside = [x for x in self._stored if self._of_data[x]]
         outside = [x for x in self._stored if not self._of_data[x]]
         for i, name in enumerate(
@@ -424,6 +427,8 @@ class _Program:
         code.add("for _b in range(_weight.shape[0]):")
         code.depth += 1
         code.add("_w = _weight[_b]")
+        for column in range(4 if self._layout.is_transferred else 0):
+            code.add(f"_column{column} = _blocks[_b, {column}]")
         self._numbers_of_elements(of_data=True)
         self._forward_all(inside)
         code.add(f"_loss += _w * {self._value(loss, {})}")

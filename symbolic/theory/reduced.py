@@ -10,6 +10,7 @@ from sympy.core.function import AppliedUndef
 
 from symbolic.theory.lifted import OPAQUE, RAISED, SHIFTED_LOG, Step
 from symbolic.theory.numbers import RANDOM
+from symbolic.theory.sets import Ordered
 from symbolic.theory.tensors import Tensor
 
 
@@ -40,8 +41,19 @@ class OrderParameter:
 
     @property
     def identifier(self) -> str:
-        """Name as an identifier, for formulas and options: ``Q_other_feature``."""
-        return re.sub(r"\W+", "_", self.name).strip("_")
+        """Name as an identifier, for formulas and options: ``Q_other_feature``.
+
+        Elements of ordered sets are padded with zeros: ``v_01`` followed by a 0, its initial
+        value, is not ``v_10``.
+        """
+        letter, _, orbit = self.name.partition("[")
+        fields = orbit.split(",")
+        if self.name == self.orbit:
+            ordered = [x for x in self.key if isinstance(x[0], Ordered)]
+            for k, (part, i, _) in enumerate(ordered):
+                number = f"{i:0{len(str(part.count - 1))}}"
+                fields[k] = fields[k].replace(str(i), number)
+        return re.sub(r"\W+", "_", f"{letter}[{','.join(fields)}").strip("_")
 
     @property
     def scale(self) -> sp.Expr | None:

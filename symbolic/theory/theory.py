@@ -308,8 +308,8 @@ class Theory:
         """
         require(
             not self.is_ordered,
-            "formulas of a theory on ordered positions are not available: its loss and gradient "
-            "are sums over positions in code; use export='python'",
+            "formulas in the order parameters of a theory on ordered positions are not available: "
+            "its loss and gradient are sums over positions; use export",
             self.location,
         )
         require_affordable(self)

@@ -1,8 +1,18 @@
 import sys
+from pathlib import Path
 
 import pytest
 
 from dynamics import Population, Problem
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the benchmarks as slow: untimed, they only show that they run."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)

@@ -28,6 +28,7 @@ def check(path, rng, capsys):
             assert error.rstrip("\n").isprintable(), f"{name}, {description}"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_edited_examples(tmp_path, capsys):
     for number in range(CASES):

@@ -58,6 +58,7 @@ AMENDED = {
     "li-noise", "li-sparsification", "li-proposition-2", "transfer-partial",
     "theorem-4.2", "augmentation-makes-locality",
     "theory-in-context", "theory-induction", "theory-markov-chain",
+    "theory-statistical-induction",
     "theorem-4.1-dimension", "lemma-D.11", "huang-loss-lemma", "equation-T",
     "theorem-4.2-one-rate", "huang-two-phases", "huang-one-phase", "huang-diversity",
     "li-theorem-1-iterations", "optimizers", "li-optimizers", "saad-solla",
@@ -234,6 +235,7 @@ def canvas_of(name):
     return canvas
 
 
+@pytest.mark.slow
 def test_names_are_unique_and_known():
     names = [figure.name for figure in figures(SECTION_4_1)]
     assert len(names) == len(set(names))

@@ -28,7 +28,7 @@ class Stub:
     """Population with a risk in closed form."""
 
     order_parameters = ("alpha", "gamma", "rho")
-    trajectory, settings = ReducedTrajectory, {}
+    trajectory, settings, is_estimate = ReducedTrajectory, {}, False
     state = staticmethod(ReducedTrajectory.state)
 
     def __init__(self, problem):

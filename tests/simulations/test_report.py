@@ -2,6 +2,7 @@
 
 import base64
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -228,16 +229,32 @@ def test_points_of_a_text(text, expected):
     assert points(text) == expected
 
 
-def test_long_tables_are_collapsed(tmp_path):
+def test_details_are_collapsed(tmp_path):
     record, _ = measure(claim("one"), Context(quick=True), STAMP)
     record["tables"][0]["rows"] *= 30
-    with ReportFolder(tmp_path, STAMP, ["one", "two"]) as folder:
+    record["equations"] = ["x"]
+    with ReportFolder(tmp_path, STAMP, ["one"]) as folder:
         folder.save(record)
-        folder.save(measure(claim("two"), Context(quick=True), STAMP)[0])
         write_report(folder, {})
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert re.findall(r"<details( open)?><summary>Measured numbers", text) == ["", " open"]
-    assert text.count('<th scope="row">16</th>') == 31
+    summaries = re.findall(r"<details>\s*<summary>(\w+)", text)
+    assert summaries == ["Tests", "Measured", "Derived", "Method"]
+    assert "<details open" not in text
+    assert text.count('<th scope="row">16</th>') == 30
+
+
+def test_report_of_a_theory_in_a_file(tmp_path):
+    own = replace(claim("own"), command="patchdyn theory own.py --report report-own")
+    record, _ = measure(own, Context(quick=True), STAMP)
+    record["equations"] = [r"\frac{d}{dt} a = b"]
+    with ReportFolder(tmp_path, STAMP, ["own"]) as folder:
+        folder.save(record)
+        write_report(folder, {})
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h1>A theory in a file, measured</h1>" in text
+    assert "laims of the papers" not in text
+    assert "<code>patchdyn theory own.py --report report-own --quick</code>" in text
+    assert "<details open><summary>Derived equations (1)</summary>" in text
 
 
 class TestTypesetting:

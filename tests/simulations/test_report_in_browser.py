@@ -109,16 +109,25 @@ class TestPage:
         assert shown(page) == ["lemma-4.3", "huang-scaling"]
 
     def test_collapsed_numbers(self, opened):
-        """A short table is open; key and click collapse and expand it."""
+        """Key and click expand and collapse a table."""
         page, _ = opened()
         numbers = page.locator("#lemma-4\\.3 details", has_text="Measured numbers")
         cell = numbers.locator("td").last
-        assert cell.is_visible()
+        assert not cell.is_visible()
         numbers.locator("summary").focus()
         page.keyboard.press("Enter")
-        assert not cell.is_visible()
-        page.click("#lemma-4\\.3 details summary")
         assert cell.is_visible()
+        numbers.locator("summary").click()
+        assert not cell.is_visible()
+
+    def test_a_claim_fits_on_two_screens_of_a_phone(self, opened):
+        page, _ = opened(viewport={"width": 390, "height": 844})
+        heights = page.evaluate(
+            "[...document.querySelectorAll('section.claim')].map(s => s.offsetHeight)"
+        )
+        assert max(heights) < 2 * 844
+        assert page.evaluate("document.querySelector('.summary td').offsetWidth") > 300
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
     def test_formulas_are_drawn(self, opened):
         page, _ = opened()

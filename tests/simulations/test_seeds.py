@@ -140,6 +140,7 @@ def test_partitions_of_each_root_are_its_own(monkeypatch):
     assert {len(seeds) for seeds in shuffled} == {4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", ["li-conserved", "huang-lemma-5.2"])
 def test_generators_of_a_claim_differ_for_each_root(claim, monkeypatch):
     sequence, generator = np.random.SeedSequence, np.random.default_rng

@@ -115,6 +115,7 @@ class Never:
 
 
 class TestEngines:
+    @pytest.mark.slow
     def test_two_processes_give_the_same_bits_as_one(self, reference, config_file, tmp_path):
         out = tmp_path / "out"
         assert main(["sweep", str(config_file), "--out", str(out), "--workers", "2"]) == 0

@@ -173,6 +173,7 @@ def tau_units(x: dict[str, float]) -> dict[sp.Symbol, sp.Expr]:
 class TestAgainstDerivatives:
     """Compare the kernels with SymPy's derivatives of act(O), evaluated to 40 digits."""
 
+    @pytest.mark.slow
     def test_gradient_and_hessian(self) -> None:
         """1e-9 relative to the largest entry: samples with mild exponents, cancellation allowed."""
         row = attention.write_out(margins.activation(margins.MARGIN))

@@ -38,6 +38,7 @@ def test_identities_are_not_trivial(name: str) -> None:
     assert sum(sp.sympify(e) != 0 for e in expressions) > len(list(expressions)) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", NOT_IN_CATALOGUE)
 def test_identities_are_proved(name: str) -> None:

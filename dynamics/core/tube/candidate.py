@@ -9,6 +9,7 @@ from dynamics.core.tube.clocks import Clock
 
 _ITERATIONS = 12
 _CONVERGED = 1e-13
+_TINY = 1e-300
 
 
 class Velocity(Protocol):
@@ -73,7 +74,8 @@ def collocated(
             if not np.isfinite(step).all():
                 return None
             values -= step
-            size = float(np.max(np.abs(step) / (np.abs(start) + np.max(np.abs(start)) * 1e-3)))
+            scale = np.abs(start) if start.any() else np.max(np.abs(values), axis=0)
+            size = float(np.max(np.abs(step) / (scale + max(np.max(scale) * 1e-3, _TINY))))
             if size < _CONVERGED or (size < 1e-9 and size > 0.3 * last):
                 return np.asarray(to_powers @ np.vstack([start, values]))
             if size > 0.3 * last:

@@ -11,6 +11,7 @@ CLAIMS = {
     "theory-factual-recall": "factual_recall",
     "theory-sparse-attention": "sparse_attention",
     "theory-markov-chain": "markov_chain",
+    "theory-statistical-induction": "statistical_induction",
     "saad-solla": "saad_solla",
     "single-location": "single_location",
 }
@@ -48,6 +49,11 @@ PAPERS = {
         "Makkuva, Bondaschi, Ekbote, Girish, Nagle, Kim, Gastpar",
         "Local to Global: Learning Dynamics and Effect of Initialization for Transformers",
         "arXiv 2406.03072",
+    ),
+    "theory-statistical-induction": Paper(
+        "Edelman, Edelman, Goel, Malach, Tsilivis",
+        "The Evolution of Statistical Induction Heads: In-Context Learning Markov Chains",
+        "NeurIPS 2024",
     ),
     "saad-solla": Paper(
         "Saad, Solla", "On-line Learning in Soft Committee Machines", "PRE 52, 1995"

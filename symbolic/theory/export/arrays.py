@@ -37,16 +37,6 @@ Source: {paper}.
 dx/dt = -gradient(x, **values).
 """
 '''
-_IMPORTS = {
-    "python": "import numpy as _np\n",
-    "jax": """\
-import jax as _jax
-import jax.numpy as _np
-import numpy as _numpy
-
-_jax.config.update("jax_enable_x64", True)
-""",
-}
 _FUNCTIONS = '''
 
 def loss(x, /, **values):
@@ -224,12 +214,12 @@ def arrays_source(theory: Theory, form: str) -> str:
         orders=f"({', '.join(theory.order_parameters)})",
         values=", ".join(names) or "none",
     )
-    if theory.is_ordered and form == "python":
-        return sequences.module(theory, text)
+    if theory.is_ordered:
+        return sequences.module(theory, text, form)
     array = "_np.array" if form == "python" else "_numpy.array"
     constant = "top" if form == "python" else "_jax.lax.stop_gradient(top)"
     imports = "import itertools as _itertools\nimport math as _math\n\n" if outer_sets else ""
-    text += "\n" + imports + _IMPORTS[form]
+    text += "\n" + imports + sequences.IMPORTS[form]
     text += _FUNCTIONS.format(
         arguments=", ".join(["_x", "*", *names] if names else ["_x"]),
         body="\n".join(f"    {line}" for line in _lines(theory, outer_sets, names)) + "\n",

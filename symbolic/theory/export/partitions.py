@@ -40,6 +40,22 @@ def _states(length: int, p: float, q: float) -> Any:
     return [row for row in rows if row[2] > 0.0]
 
 
+def _steps(length: int, p: float, q: float) -> Any:
+    """Return position, states there and next, ones so far; 0 blocks; and the probability."""
+    rows: Any = []
+    law = {(0, 0): q / (p + q), (1, 1): p / (p + q)}
+    for t in range(length):
+        grown: Any = {}
+        for (state, ones), weight in law.items():
+            move = q if state else p
+            for other, step in ((1 - state, move), (state, 1.0 - move)):
+                rows.append(((t, state, other, ones), 0, weight * step))
+                after = other, ones + other
+                grown[after] = grown.get(after, 0.0) + weight * step
+        law = grown
+    return [row for row in rows if row[2] > 0.0]
+
+
 def _arguments(rows: Any, sets: Any) -> Any:
     """Return weights and blocks; a set has: is vocabulary, number of representatives, size."""
     table, weights = [], []

@@ -12,6 +12,7 @@ from sympy.printing.str import StrPrinter
 
 from symbolic.theory.export import sequences
 from symbolic.theory.export.equations import equations, is_family, parted
+from symbolic.theory.export.sequence_latex import SequencePrinter, legend
 from symbolic.theory.lifted import SAME
 from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.sources import Gaussian
@@ -223,18 +224,14 @@ def latex(theory: Theory) -> str:
         f"% Reduced risk and gradient flow of {theory.name} ({theory.paper}).",
         r"% Needs \usepackage{amsmath, amssymb}; \sigma(x) = 1 / (1 + e^{-x}).",
         *(f"% ${name}$: {meaning}" for _, _, name, meaning in names.legend()),
+        *(f"% {line}" for line in (legend(theory) if theory.is_ordered else ())),
     ]
     aligned = "\\begin{align*}\n" + " \\\\\n".join(rows) + "\n\\end{align*}\n"
     return "\n".join(comments) + "\n" + aligned
 
 
 def latex_equations(theory: Theory) -> list[str]:
-    """Return definitions, reduced risk and gradient flow, each as a LaTeX formula.
-
-    The list is empty for a theory on ordered positions, whose risk is a program with loops.
-    """
-    if theory.is_ordered:
-        return []
+    """Return definitions, reduced risk and gradient flow, each as a LaTeX formula."""
     rows = _latex_rows(theory, _Names(theory, latex=True), lambda x, printer: printer.doprint(x))
     return [f"{name} = {value}" for name, value in rows]
 
@@ -243,6 +240,9 @@ def _latex_rows(
     theory: Theory, names: _Names, printed: Callable[[sp.Expr, LatexPrinter], str]
 ) -> Iterator[tuple[str, str]]:
     """Yield both sides of each equation; ``printed`` prints values without a mean."""
+    if theory.is_ordered:
+        yield from SequencePrinter(_Latex().doprint, theory).rows()
+        return
     reduced, printer = equations(theory), _Latex()
     for definition in reduced.definitions:
         name, value = names.spelled(definition.name, definition.value)

@@ -6,12 +6,24 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symbolic.theory.export import partitions
+from symbolic.theory.export import sequence_jax as jax
 from symbolic.theory.loop_tables import Layout, layout
 from symbolic.theory.words import Chain, Words
 
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory
 
+#: Imports of a module, by form.
+IMPORTS = {
+    "python": "import numpy as _np\n",
+    "jax": """\
+import jax as _jax
+import jax.numpy as _np
+import numpy as _numpy
+
+_jax.config.update("jax_enable_x64", True)
+""",
+}
 _FUNCTIONS = '''
 
 def loss(x, /, **values):
@@ -91,7 +103,7 @@ def _step(x):
 '''
 
 
-def module(theory: "Theory", header: str) -> str:
+def module(theory: "Theory", header: str, form: str) -> str:
     """Return a module with ``loss`` and ``gradient``.
 
     Parameters
@@ -100,29 +112,36 @@ def module(theory: "Theory", header: str) -> str:
         The theory.
     header
         Docstring of the module, with names of the theory filled in.
+    form
+        ``"python"``, loops in NumPy, or ``"jax"``, arrays in JAX.
     """
     from symbolic.theory.source import source
 
     arrays = layout(theory)
     names = [size.name for size in theory.sizes] + list(theory.free_constants)
-    emitted = source(theory)
-    emitted = emitted[emitted.index("def mean(") :].replace("def mean(", "def _mean(", 1)
+    emitted, template = "", jax.FUNCTIONS
+    if form == "python":
+        emitted, template = source(theory), _FUNCTIONS
+        emitted = emitted[emitted.index("def mean(") :].replace("def mean(", "def _mean(", 1)
     text = inspect.getsource(partitions)
     functions = text[text.index("def _tokens") :].replace(": Any", "").replace(" -> Any", "")
     relations = ",\n".join(f"    _np.array({list(map(_number, x.values))})".replace("'", "")
                            for x in arrays.relations)  # fmt: skip
     return (
-        header
-        + "\nimport math as _math\n\nimport numpy as _np\n"
-        + _FUNCTIONS.format(
+        f"{header}\nimport math as _math\n\n{IMPORTS[form]}"
+        + template.format(
             arguments=", ".join(["_x", "*", *names] if names else ["_x"]),
+            named=", ".join(["*", *names] if names else []),
             rows=_rows(arrays),
             sets=_sets(arrays),
             values=", ".join(names),
+            static=tuple(range(2, 2 + len(names))),
+            counts=", ".join(_code(order.count) for order in theory.orders),
+            body="\n".join(f"    {line}" for line in jax.lines(theory)) + "\n",
         )
         + functions
-        + f"\n\n_RELATIONS = [\n{relations},\n]\n\n\n"
-        + emitted
+        + f"\n\n_RELATIONS = [\n{relations},\n]\n"
+        + f"\n\n{emitted}" * bool(emitted)
     )
 
 
@@ -141,7 +160,8 @@ def _rows(arrays: Layout) -> str:
         return "[((), 0, 1.0)]"
     numbers = ", ".join(map(_code, arrays.source.numbers))
     if isinstance(arrays.source, Chain):
-        return f"_states({arrays.length}, {numbers})"
+        name = "_steps" if arrays.is_transferred else "_states"
+        return f"{name}({arrays.source.over.count}, {numbers})"
     assert isinstance(arrays.source, Words)
     law, size = arrays.source.joint.name, _code(arrays.source.token.size)
     return f"_tokens({law!r}, {size}, {numbers}, {arrays.source.parent!r})"

@@ -123,6 +123,7 @@ class TestDescent:
         assert (band.high[-1] <= steps.max(axis=0) + 1e-15).all()
         assert (band.high[-1] - band.low[-1]).max() > 0.1 * rate * deviation.max()
 
+    @pytest.mark.slow
     def test_large_batches_follow_descent_on_the_risk(self, masked):
         _, risk, state = masked
         options = {"learning_rate": 0.05, "steps": 40, "initial": state}

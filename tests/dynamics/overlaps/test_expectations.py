@@ -134,3 +134,50 @@ def test_factors_of_degenerate_covariances():
     for covariance in map(np.array, COVARIANCES.values()):
         factor = cholesky(covariance)
         assert factor @ factor.T == pytest.approx(covariance, rel=1e-14, abs=1e-300)
+
+
+def relu_moment(first, second, covariance):
+    """Return E[relu(y1) relu(y2)] of a centred normal distribution by its angle."""
+    scale = math.sqrt(first * second)
+    angle = math.acos(covariance / scale)
+    return scale / (2 * math.pi) * (math.sin(angle) + (math.pi - angle) * math.cos(angle))
+
+
+@pytest.mark.parametrize("covariance", [0.0, 0.2, -0.35, 0.5])
+def test_products_of_relu_are_the_kernel_of_their_angle(covariance):
+    """y step(y) twice has the closed form with the angle, in floats and in balls."""
+    rows = [[0.6, covariance], [covariance, 0.5]]
+    expected = relu_moment(0.6, 0.5, covariance)
+    for arithmetic, number in ((FLOATS, float), (BALLS, exact)):
+        moments = Moments(("step", "step"), law(rows, number), arithmetic)
+        value = float(moments.of(((1, 1, 0), (1, 1, 0))))
+        assert value == pytest.approx(expected, rel=1e-14, abs=0)
+
+
+def test_moments_of_three_steps_and_their_derivatives():
+    """Orthants of three fields by sampling; derivatives of a step by differences of means."""
+    rows = [[0.6, 0.2, -0.1], [0.2, 0.5, 0.15], [-0.1, 0.15, 0.9]]
+    moments = Moments(("step",) * 3, Normal([0.0] * 3, rows, (True,) * 3), FLOATS)
+    sample = np.random.default_rng(0).multivariate_normal(np.zeros(3), rows, 400_000).T
+    inside = np.all(sample > 0.0, axis=0)
+    for monomials, sampled in (
+        (((0, 1, 0),) * 3, inside),
+        (((1, 1, 0), (0, 1, 0), (2, 1, 0)), inside * sample[0] * sample[2] ** 2),
+    ):
+        error = sampled.std() / math.sqrt(sampled.size)
+        assert abs(sampled.mean() - moments.of(monomials)) < 4 * error
+
+    def mean(shift):  # E[step(y1 + shift) relu(y2)], by quadrature over y1
+        x = np.linspace(-shift, 8.0, 200_001)
+        density = np.exp(-(x**2) / 1.2) / math.sqrt(1.2 * math.pi)
+        centre, spread = x * 0.2 / 0.6, math.sqrt(0.5 - 0.04 / 0.6)
+        z = centre / spread
+        normal = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+        relu = centre * (1 + np.vectorize(math.erf)(z / math.sqrt(2))) / 2 + spread * normal
+        return np.trapezoid(density * relu, x)
+
+    h = 1e-2
+    slopes = [(mean(h) - mean(-h)) / (2 * h), (mean(h) - 2 * mean(0.0) + mean(-h)) / h**2]
+    for b, slope in enumerate(slopes, start=1):
+        value = moments.of(((0, 0, b), (1, 1, 0), (0, 0, 0)))
+        assert value == pytest.approx(slope, rel=1e-3, abs=0)

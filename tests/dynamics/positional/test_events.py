@@ -210,6 +210,7 @@ def test_turning_points_ignore_small_changes():
     assert _turning_points(2.0 + noise, 1e-4).size == 0
 
 
+@pytest.mark.slow
 def test_events_of_descent_and_flow_agree():
     population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-9)
     flow = find_events(gradient_flow(population, horizon=2000.0), population)

@@ -55,7 +55,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("x", POINTS)
 def test_functions_of_balls_contain_the_exact_values(name, x):
-    result = reference._FUNCTIONS.get(name) or getattr(reference._FUNCTIONS["_math"], name)
+    result = reference.RULES.get(name) or getattr(reference.RULES["_math"], name)
     with ctx.workprec(200), mpmath.workprec(800):
         wanted = FUNCTIONS[name](mpmath.mpf(x))
         narrow, wide = result(exact(x)), result(exact(x) + arb(0, 1) * exact(1e-3))
@@ -70,7 +70,7 @@ def test_functions_of_balls_contain_the_exact_values(name, x):
     [("_modulus", 0, (0, 3)), ("_relu", 0, (0, 3)), ("_sign", 0, (-1, 1)), ("_step", 0, (0, 1))],
 )
 def test_balls_around_a_kink_give_the_hull(name, point, hull):
-    function = reference._FUNCTIONS[name]
+    function = reference.RULES[name]
     assert function(exact(float(point))) == point
     around = function(arb(1, 2))  # from -1 to 3
     assert all(around.contains(arb(end)) for end in hull)
@@ -98,7 +98,7 @@ def test_powers(x, power):
 
 
 def test_largest_score_of_an_element():
-    none = -reference._FUNCTIONS["_math"].inf
+    none = -reference.RULES["_math"].inf
     largest = reference.highest(arb(1), arb(3), none)
     assert largest == 3
     assert reference.highest(arb(2), arb(5), largest) == 5
@@ -232,7 +232,7 @@ def test_value_indistinguishable_from_0_has_no_digits(monkeypatch):
 
 def test_wrong_function_of_balls_is_detected(monkeypatch):
     theory, _, values = _given("positional")
-    monkeypatch.setitem(reference._FUNCTIONS, "_sigmoid", lambda x: 1 / (1 + x.exp()))
+    monkeypatch.setitem(reference.RULES, "_sigmoid", lambda x: 1 / (1 + x.exp()))
     reference._function.cache_clear()
     try:
         result = digits(theory, values, [0.3, 1.0, -0.5])

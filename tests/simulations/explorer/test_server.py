@@ -97,6 +97,7 @@ class TestDoor:
         assert ask(explorer, f"/?P={value}") == 200
 
 
+@pytest.mark.slow
 def test_a_run_starts_when_the_web_socket_is_open(monkeypatch):
     """A request without a web socket, such as a prefetch, starts no run."""
     with serving(View("masked")) as explorer:

@@ -156,6 +156,7 @@ class TestTheorem:
         judged = theorem.TUBES.check(theorem.TUBES.frame(rows)).judged
         assert judged.tolist() == [True, False]
 
+    @pytest.mark.slow
     def test_trainings_stay_in_their_tubes(self, short):
         short(0.5)
         outcome = quick("theorem-4.1-proved")

@@ -26,6 +26,7 @@ def masked_theory():
     return load_theory(PACKAGE / "masked" / "stated.py")
 
 
+@pytest.mark.slow
 def test_only_one_full_model_is_built(masked_theory, monkeypatch):
     models, full = [], check.FullModel
     monkeypatch.setattr(check, "FullModel", lambda *x: models.append(x) or full(*x))

@@ -74,6 +74,7 @@ def test_limits_are_integrals_of_the_equations(threshold):
         close(limit(name, threshold, N), time, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_every_entry_follows_the_order_parameters():
     """Compare the flow of 1008 entries from 0 with that of the 19 order parameters.
 

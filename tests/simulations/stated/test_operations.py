@@ -52,6 +52,9 @@ LOSSES = {
     ' + (B["i", "k"] * s["i"]).relu().sum("k").sum("i")',
 }
 
+#: Losses whose bounds take seconds in balls.
+LARGE = {"two indices", "three indices"}
+
 
 @pytest.fixture
 def theory_with_loss(theory_of):
@@ -69,7 +72,9 @@ def test_reduction_agrees_with_the_full_model(theory_with_loss, word):
             assert_lifted_is_dense(theory, {"n": n, "m": m}, state)
 
 
-@pytest.mark.parametrize("word", LOSSES)
+@pytest.mark.parametrize(
+    "word", [pytest.param(x, marks=pytest.mark.slow if x in LARGE else ()) for x in LOSSES]
+)
 def test_error_bounds_and_exports(theory_with_loss, word):
     """The exact result is within the bound, and exported modules have the same results."""
     theory, values = theory_with_loss(LOSSES[word]), {"n": 3, "m": 2}

@@ -13,9 +13,10 @@ from dynamics.core.balls.exact import exact
 from dynamics.overlaps.moments import BALLS
 from simulations.cli import main
 from simulations.stated import examples, overlap_check
+from simulations.stated.overlaps import UserOverlapTheory
 from simulations.stated.overlaps import risk as risk_of
 from symbolic.overlaps import Directions, Euclidean, Normal, OverlapTheory, Size, Vectors, sqrt
-from symbolic.theory import TheoryError
+from symbolic.theory import Exchangeable, TheoryError
 from tests.closeness import close, within
 
 FOLDER = Path(examples.__file__).parent
@@ -125,7 +126,7 @@ def test_bounds_contain_the_balls_and_are_small(name):
     assert np.all(value.gradient_bound < 1e-8)
     with ctx.workprec(200):
         gram = [*map(exact, state.tolist()), *risk._fixed]
-        certified = risk._balls.at(gram, len(state), BALLS).loss
+        certified = risk._balls.at(gram, len(state), BALLS)[0].value
         assert abs(certified - exact(value.loss)) <= exact(value.bound) + certified.rad()
 
 
@@ -156,7 +157,7 @@ def vectors_and_overlaps(name):
     numbers = dict(risk.problem.values)
     dense = overlap_check.dense_model(statement, numbers)
     vectors = overlap_check.random_vectors(statement, numbers, np.random.default_rng(3))
-    positions = overlap_check._representatives(statement, numbers)
+    positions = list(overlap_check.orbits(statement, numbers).values())
     return risk, dense, vectors, lambda x: overlap_check.state_of(x, positions)
 
 
@@ -279,9 +280,56 @@ def test_run_on_the_command_line(capsys):
     assert result["outcomes"]["loss"] == pytest.approx(risk.loss(state), rel=1e-13, abs=0)
 
 
-def test_a_search_on_a_theory_in_overlaps_is_rejected_in_one_sentence(capsys):
-    """`theory --falsify` does not enumerate normal data."""
-    assert main(["theory", str(FOLDER / "saad_solla.py"), "--falsify", "Q <= 2"]) == 2
-    error = capsys.readouterr().err
-    assert "theory in overlaps" in error
-    assert "Traceback" not in error
+def relu_units():
+    """Return a machine of rectified linear units, student and teacher over one set."""
+    d, K = Size("d"), Size("K")
+    space, unit = Euclidean("coordinate", d), Exchangeable("unit", K)
+    x = Normal("x", space, variance=0.7)
+    J, B = Vectors("J", (unit, space)), Directions("B", (unit, space))
+
+    def loss(J, B, x):
+        return ((J["k"] @ x).relu().sum("k") - (B["m"] @ x).relu().sum("m")) ** 2 / 2
+
+    return UserOverlapTheory(
+        OverlapTheory(
+            "rectified units", "test", sizes=(d, K), parameters=(J,), directions=(B,), data=(x,),
+            loss=loss, defaults={"K": 2, "d": 9},
+        )
+    )  # fmt: skip
+
+
+def test_rectified_units_agree_with_vectors_and_have_bounds():
+    """Loss, gradient and Jacobian of relu: closed forms against vectors and differences."""
+    theory = relu_units()
+    assert theory.check().overlaps < 1e-13
+    risk, state = theory.risk(), np.array([0.6, 0.2, 0.4, 0.1])
+    value = risk.evaluate(state)
+    assert 0.0 < value.bound < 1e-15
+    columns = [
+        (risk.gradient(state + 1e-5 * e) - risk.gradient(state - 1e-5 * e)) / 2e-5
+        for e in np.eye(4)
+    ]
+    within(np.array(columns).T, risk.jacobian(state), 1e-9)
+    run = patchdyn.gradient_flow(risk, horizon=200.0, initial=state)
+    assert run.final[2] > 0.99
+
+
+def test_the_noise_of_one_rectified_unit_is_that_of_runs():
+    """With one unit two fields suffice; for many units the orthant of four fields is rejected."""
+    space = Euclidean("coordinate", Size("d"))
+    w, u, x = Vectors("w", space), Directions("u", space), Normal("x", space)
+    theory = UserOverlapTheory(
+        OverlapTheory(
+            "one rectified unit", "test", sizes=(Size("d"),), parameters=(w,), directions=(u,),
+            data=(x,), loss=lambda w, u, x: ((w @ x).relu() - (u @ x).relu()) ** 2 / 2,
+        )
+    )  # fmt: skip
+    start = np.array([0.6, 0.4])
+    risk = theory.one_pass(learning_rate=0.3, d=6)
+    runs = theory.stochastic_runs(learning_rate=0.3, steps=1, runs=1500, initial=start, d=6)
+    errors = runs.deviation[-1] / np.sqrt(1500)
+    assert np.all(np.abs(risk.step(start, 0.3) - runs.mean[-1]) < 4 * errors)
+    without = super(type(risk), risk).step(start, 0.3)
+    assert np.any(np.abs(without - runs.mean[-1]) > 6 * errors)
+    with pytest.raises(TheoryError, match="orthant of four normal variables"):
+        relu_units().one_pass(learning_rate=0.3)

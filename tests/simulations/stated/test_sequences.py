@@ -19,7 +19,7 @@ from simulations.stated.digits import digits
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
 from simulations.stated.runs import risk
-from symbolic.theory import TheoryError, load_theory
+from symbolic.theory import load_theory
 from symbolic.theory.source import source
 from tests.closeness import close, within
 
@@ -290,12 +290,6 @@ def test_an_exported_module_imports_only_numpy():
     text = load_theory(FOLDER / "markov_chain.py").export("python")
     lines = [line for line in text.splitlines() if re.match(r"(import|from) ", line)]
     assert lines == ["import math as _math", "import numpy as _np"]
-
-
-@pytest.mark.parametrize("form", ["latex", "jax"])
-def test_formulas_are_rejected(form):
-    with pytest.raises(TheoryError, match="formulas of a theory on ordered positions are not avai"):
-        load_theory(FOLDER / "markov_chain.py").export(form)
 
 
 def test_the_export_as_text_names_data_and_order_parameters():

@@ -63,6 +63,7 @@ def test_help_lists_the_parameters_of_the_file(capsys):
     assert "--c-out0 X initial c_out (default: 0)" in text
 
 
+@pytest.mark.slow
 def test_sweep_and_map(tmp_path, capsys):
     config, folder = tmp_path / "grid.toml", tmp_path / "sweep"
     config.write_text(SWEEP)

@@ -74,7 +74,7 @@ def test_independent_data_factorize():
 def test_equal_arguments_merge_into_one_function():
     """The square of a function needs one variable."""
     (component,) = theory(lambda w, x: (w @ x).sigmoid() ** 2).reduced.components
-    assert component.functions == (("sigmoid", 2),)
+    assert component.functions == (("sigmoid", (0, 2, 0)),)
 
 
 REJECTED = {
@@ -104,6 +104,19 @@ def test_three_functions_in_one_expectation_are_rejected():
     three = theory(lambda a, b, w, x: (a @ x).erf() * (b @ x).sigmoid() * (w @ x).tanh(), (a, b, w))
     with pytest.raises(TheoryError, match="functions of 3 different fields"):
         three.reduced  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda w, x: (w @ x).relu() * (w @ x).sigmoid(),
+        lambda w, x: (w @ x + 1).relu(),
+    ],
+)
+def test_relu_with_a_mean_or_another_function_is_rejected(loss):
+    """Such expectations have no closed form."""
+    with pytest.raises(TheoryError, match="relu of a field with a mean, or times another"):
+        theory(loss).reduced  # noqa: B018
 
 
 def test_a_variance_by_coordinate_is_rejected():

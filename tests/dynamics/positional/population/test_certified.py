@@ -59,6 +59,7 @@ def test_test_error_at_tiny_alpha():
     assert value.ties == pytest.approx(0.050537, abs=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(rng=st.randoms(use_true_random=False))
 def test_all_values_are_within_their_bounds(rng):

@@ -52,6 +52,7 @@ def error_message(method, problem, tolerance, budget=2.0**29):
     return ""
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(problem=problems, exponent=st.floats(-11.0, -2.0))
 @example(problem=STEEP, exponent=-6.0)

@@ -53,6 +53,7 @@ def problems(draw):
 
 
 class TestSmallProblems:
+    @pytest.mark.slow
     @settings(max_examples=30)
     @given(problem=problems())
     def test_tube_contains_a_taylor_integration(self, problem):

@@ -1,0 +1,123 @@
+"""The command-line tools on theories in overlaps."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from simulations.cli import main
+from simulations.stated import examples
+
+FOLDER = Path(examples.__file__).parent
+COMMITTEE = str(FOLDER / "saad_solla.py")
+START = "--Q0 0.3 --C0 0 --R0 0.1 --S0 0.05".split()
+
+
+def test_sgd_compares_the_flow_with_runs(tmp_path, capsys):
+    """At d = 100 the flow with noise is near the mean of eight runs, which --out contains."""
+    out = str(tmp_path / "run.nc")
+    options = "--solver sgd --d 100 --learning-rate 0.01 --horizon 3 --runs 8".split()
+    arguments = ["run", "--theory", COMMITTEE, *options, *START, "--out", out, "--json"]
+    assert main(arguments) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert 0.0 < result["outcomes"]["sgd_distance"] < 3.0
+    assert "--runs 8" in result["command"]
+    data = xarray.load_dataset(out)
+    assert result["violations"] == {}  # the loss may rise
+    at_end = abs(float(data.Q[-1]) - float(data.Q_mean[-1]))
+    assert at_end < 3.0 * float(data.Q_deviation[-1])
+    assert data.sgd_time[-1] == pytest.approx(3.0, rel=1e-12, abs=0)
+    assert np.all(data.Q_deviation[1:] > 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--solver gd --runs 8", "runs is not allowed with solver = gd"),
+        ("--solver sgd --optimizer momentum", "optimizer is not allowed with solver = sgd"),
+        ("--solver sgd --runs 1", "runs = 1 is not allowed"),
+    ],
+)
+def test_options_of_other_solvers_are_rejected(options, message, capsys):
+    """One sentence that names the solver to set."""
+    assert main(["run", "--theory", COMMITTEE, *options.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_sgd_on_a_sphere_is_rejected(capsys):
+    """The mean of a normalized step has no closed form."""
+    file = str(FOLDER / "single_location.py")
+    assert main(["run", "--theory", file, "--solver", "sgd"]) == 2
+    error = capsys.readouterr().err
+    assert "one-pass SGD of k, v is not allowed" in error
+    assert error.count("\n") == 1
+
+
+def test_other_theories_have_no_sgd(capsys):
+    """The solver exists for theories in overlaps only."""
+    file = str(FOLDER / "look_up.py")
+    assert main(["run", "--theory", file, "--solver", "sgd"]) == 2
+    assert "sgd" in capsys.readouterr().err
+
+
+def test_sweep_and_map(tmp_path, capsys):
+    """A sweep over two constants has a map of each final overlap."""
+    config, out = tmp_path / "sweep.toml", str(tmp_path / "sweep")
+    config.write_text("[fixed]\nR0 = 0.2\n[grid]\nS0 = [0.05, 0.1]\nC0 = [0.0, 0.1]\n"
+                      "[run]\nhorizon = 1\n")  # fmt: skip
+    assert main(["sweep", str(config), "--theory", COMMITTEE, "--out", out, "--workers", "1"]) == 0
+    assert main(["map", out, "--theory", COMMITTEE]) == 0
+    data = xarray.load_dataset(tmp_path / "sweep" / "sweep.nc")
+    assert np.isfinite(data.Q).all()
+    assert float(np.ptp(data.S.values)) > 0.01
+    written = {path.stem for path in (tmp_path / "sweep").rglob("*.png")}
+    assert any("loss" in name for name in written)
+    assert not any("sgd" in name for name in written)
+
+
+def test_theory_prints_the_reduction_and_proves_digits(capsys):
+    """Order parameters for all sizes, the check at given sizes, digits at start and end."""
+    assert main(["theory", COMMITTEE]) == 0
+    text = capsys.readouterr().out
+    assert "K*(K - 1)/2 pairs, starts at 1/100 (J.J[other])" in text
+    assert "agrees with descent on vectors" in text
+    assert main(["theory", COMMITTEE, "--at", "K=2", "d=9", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["check"]["values"] == {"K": 2, "d": 9}
+    assert result["agrees"] is True
+    start, end = result["digits"]
+    assert min(start["proved"].values()) >= 14
+    assert 0 < min(end["proved"].values()) < min(start["proved"].values())
+    assert end["bound"]["risk"] < 10.0 ** -end["proved"]["risk"]
+
+
+def test_falsify_finds_a_counterexample(capsys):
+    """With R0 in a range R exceeds 0.3, a problem that exists; impossible overlaps are skipped."""
+    arguments = ["falsify", "--theory", COMMITTEE, "R <= 0.3", "--budget", "3", "--json",
+                 "--horizon", "3", "--fix", "K=2", "--range", "R0=0..0.6"]  # fmt: skip
+    assert main(arguments) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["outcome"] == "falsified"
+    assert result["counterexample"]["violation"] > 0.01
+
+
+def test_export_prints_the_loss_for_all_sizes(capsys):
+    """The expectations with their laws as text and LaTeX; modules are rejected."""
+    assert main(["theory", COMMITTEE, "--export", "text"]) == 0
+    text = capsys.readouterr().out
+    assert "E[erf(y1)*erf(y2)], (y1, y2) ~ Normal([0, 0], [[1/2, R/2], [R/2, Q/2]])" in text
+    assert "- E4*K*(K - 1)" in text
+    assert main(["theory", COMMITTEE, "--export", "latex"]) == 0
+    assert r"\mathbb{E}" in capsys.readouterr().out
+    assert main(["theory", COMMITTEE, "--export", "jax"]) == 2
+    assert "use text or latex" in capsys.readouterr().err
+
+
+def test_a_report_on_a_theory_in_overlaps_is_rejected_in_one_sentence(tmp_path, capsys):
+    """Reports enumerate data."""
+    assert main(["theory", COMMITTEE, "--report", str(tmp_path / "report")]) == 2
+    error = capsys.readouterr().err
+    assert "theory in overlaps" in error
+    assert "Traceback" not in error
