@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray
+from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from scipy.special import erf
 
@@ -51,7 +52,7 @@ class Formula:
         Dimension, number of tokens, standard deviation of the first token, scale of the scores.
     """
 
-    def __init__(self, d: float, L: int, gamma: float, lam: float) -> None:
+    def __init__(self, d: float, L: float, gamma: float, lam: float) -> None:
         self.L, self.variance, self.lam, self.mean = L, gamma**2, lam, math.sqrt(d / 2.0)
         nodes, weights = np.polynomial.hermite_e.hermegauss(24)
         weights = weights / weights.sum()
@@ -168,10 +169,10 @@ class Runs(NamedTuple):
     velocity: Array
 
     @property
-    def solved(self) -> Array:
+    def solved(self) -> NDArray[np.bool_]:
         """Whether kappa = nu = 1 or both are -1 (n,)."""
         common = np.sign(self.end[:, :1]) * self.end[:, :2]
-        return np.abs(common - 1.0).max(axis=1) <= NEAR
+        return np.asarray(np.abs(common - 1.0).max(axis=1) <= NEAR)
 
     @property
     def drift(self) -> float:
@@ -416,16 +417,16 @@ CLAIM = Claim(
         "Exact, otherwise it fails: derived risk, velocity and step are those of the quadrature to "
         "1e-11, the other three overlaps have no velocity on the manifold (1e-12), all runs stay "
         "on it to 1e-12, and all of them end with kappa = nu = 1 or both -1 to 1e-4 (a theorem "
-        "with probability one). For starts on the spheres, otherwise a finding: all runs rest, some end "
-        "at the solution, some elsewhere; every other end is a local minimum (growth rates at most "
-        "-.001) of larger loss, so that an open set of starts ends there."
+        "with probability one). For starts on the spheres, otherwise a finding: all runs rest, "
+        "some end at the solution, some elsewhere; every other end is a local minimum (growth "
+        "rates at most -.001) of larger loss, so that an open set of starts ends there."
     ),
     tables={"derived": DERIVED, "manifold": MANIFOLD, "spheres": SPHERES, "other ends": ENDS},
     measure=measure,
     headline=headline,
     finding=(
         "{solved} of {starts} runs on the manifold end at k*, v*; from the spheres {off} of "
-        "{others}, and there are {ends} other ends."
+        "{others}; number of other ends: {ends}."
     ),
     tolerance=NEAR,
     quick_note="8 starts of each type instead of 30",

@@ -27,8 +27,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             data["time"], abs(paths[name]).mean("run"), color=colour, lw=2.2, label=_LABELS[name]
         )
     axes[1].set(xlabel="steps × learning rate", ylabel="alignment on the manifold")
-    axes[1].set_xlim(0.0, float(data["time"][-1]))
-    axes[1].legend(loc="lower right")
+    axes[1].set(xscale="log", xlim=(1.0, float(data["time"][-1])))
+    axes[1].legend(loc="center right")
     k, v = (np.abs(data["spheres"].sel(overlap=name)) for name in ("kappa", "eta"))
     for solved, colour, label in (
         (1, "#009E73", "ends at the solution"),
