@@ -12,6 +12,7 @@ CLAIMS = {
     "theory-sparse-attention": "sparse_attention",
     "theory-markov-chain": "markov_chain",
     "theory-statistical-induction": "statistical_induction",
+    "theory-causal-structure": "causal_structure",
     "saad-solla": "saad_solla",
     "single-location": "single_location",
 }
@@ -49,6 +50,11 @@ PAPERS = {
         "Makkuva, Bondaschi, Ekbote, Girish, Nagle, Kim, Gastpar",
         "Local to Global: Learning Dynamics and Effect of Initialization for Transformers",
         "arXiv 2406.03072",
+    ),
+    "theory-causal-structure": Paper(
+        "Nichani, Damian, Lee",
+        "How Transformers Learn Causal Structure with Gradient Descent",
+        "ICML 2024",
     ),
     "theory-statistical-induction": Paper(
         "Edelman, Edelman, Goel, Malach, Tsilivis",

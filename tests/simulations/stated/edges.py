@@ -170,4 +170,16 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
         ("delay", "sooner without unigram statistics", {"by_data": 0.99}, {"by_data": 1.01}),
         ("delay", "sooner without the unigram solution", {"by_model": 0.99}, {"by_model": 1.01}),
     ],
+    "theory-causal-structure": [
+        ("reduction", "(T + 1)^2 + 2 order parameters",
+         {"order_parameters": 27}, {"order_parameters": 26}),
+        ("reduction", "the reduction is the full model", {"agrees": True}, {"agrees": False}),
+        ("reduction", "the derived loss is the formula", {"formula": 9e-13}, {"formula": 1.1e-12}),
+        ("gradient", "the largest entries of the gradient are the parents",
+         {"right": 2, "children": 2}, {"right": 1, "children": 2}),
+        *((table, "the first layer attends to the parents",
+           {"attention": 0.991}, {"attention": 0.989}) for table in ("stages", "joint")),
+        ("stages", "the second layer reaches the least loss", {"over": 0.009}, {"over": 0.011}),
+        ("joint", "its loss is not below that of the stages", {"gain": -1e-6}, {"gain": 1e-6}),
+    ],
 }  # fmt: skip
