@@ -260,7 +260,8 @@ def derived_row(theory: UserOverlapTheory, formula: Formula, seed: int) -> dict[
 
 def other_ends(risk: OverlapRisk, formula: Formula, runs: Runs) -> list[dict[str, Any]]:
     """Return a row for each end that is not the solution, up to the sign of both vectors."""
-    order, rows = [NAMES.index(name) for name in risk.order_parameters], []
+    order = [NAMES.index(name) for name in risk.order_parameters]
+    rows: list[dict[str, Any]] = []
     ends = runs.end[~runs.solved & (runs.velocity <= REST)]
     ends = ends * np.where(ends[:, [0]] + ends[:, [3]] < 0.0, [-1, -1, -1, -1, 1], 1)
     best = float(formula.loss(np.array([[1.0, 1.0, 0.0, 0.0, 0.0]]))[0])
