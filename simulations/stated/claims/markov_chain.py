@@ -306,7 +306,8 @@ CLAIM = Claim(
         "start whose energy is at least .01 from the critical one ends at the loss that its energy "
         "predicts, to 1/1000 of the difference of unigram and bigram loss; both ends occur; the "
         "energy drifts by at most 1e-6 (the solver allows 1e-8 in each step). Otherwise: fails. "
-        "Trained attention is outside the theorem: if it changes the end of a start, this is a finding."
+        "Trained attention is outside the theorem: if it changes the end of a start, this is a "
+        "finding."
     ),
     tables={
         "reduction": REDUCTION,
@@ -318,7 +319,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{right} of {starts} starts end as their energy X {number} large ones."
+        "{right} of {starts} starts end as their energy predicts; with attention {unchanged}, "
+        "and {large} of {number} large ones."
     ),
     quick_note="two chains of six, four random starts of sixteen, a coarser map",
     amended=(
