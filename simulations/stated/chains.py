@@ -75,10 +75,10 @@ class ChainRisk:
             table = grown
         x, ones, self.weight, n = np.concatenate(rows, axis=1)
         self.x, self.mean, self.target = x, ones / n, self.up[x.astype(int)]
-        one = p / (p + q)
-        self.unigram = float(entr([one, 1.0 - one]).sum())
+        share = p / (p + q)
+        self.unigram = float(entr([share, 1.0 - share]).sum())
         rates = entr([self.up, 1.0 - self.up]).sum(axis=0)
-        self.bigram = float(rates @ [1.0 - one, one])
+        self.bigram = float(rates @ [1.0 - share, share])
 
     def logits(self, state: Array, sign: float) -> tuple[float, Array]:
         """Return the slope and the logits of all rows."""
@@ -158,7 +158,7 @@ def ends(p: Array, q: Array, e: Array, w: Array, sign: Array, horizon: float) ->
     horizon
         Final time.
     """
-    one = p / (p + q)
+    share = p / (p + q)
 
     def parts(state: Array) -> tuple[Array, ...]:
         e, w, c = state.reshape(3, -1)
@@ -167,16 +167,16 @@ def ends(p: Array, q: Array, e: Array, w: Array, sign: Array, horizon: float) ->
 
     def velocity(_: float, state: Array) -> Array:
         e, w, c, side, slope = parts(state)
-        off = one * (expit(slope + c) - 1.0 + q)
-        rest = (1.0 - one) * (expit(c) - p)
+        off = share * (expit(slope + c) - 1.0 + q)
+        rest = (1.0 - share) * (expit(c) - p)
         return -np.concatenate([off * 2.0 * e * side, off * 4.0 * sign * e**2 * w, off + rest])
 
     start = np.concatenate([e, w, 0.0 * e])
     flow = solve_ivp(velocity, (0.0, horizon), start, method="RK45", rtol=1e-6, atol=1e-8)
     _, _, c, _, slope = parts(flow.y[:, -1])
-    loss = one * (np.logaddexp(0.0, slope + c) - (1.0 - q) * (slope + c))
-    loss += (1.0 - one) * (np.logaddexp(0.0, c) - p * c)
-    unigram = entr(one) + entr(1.0 - one)
-    bigram = one * (entr(q) + entr(1.0 - q)) + (1.0 - one) * (entr(p) + entr(1.0 - p))
+    loss = share * (np.logaddexp(0.0, slope + c) - (1.0 - q) * (slope + c))
+    loss += (1.0 - share) * (np.logaddexp(0.0, c) - p * c)
+    unigram = entr(share) + entr(1.0 - share)
+    bigram = share * (entr(q) + entr(1.0 - q)) + (1.0 - share) * (entr(p) + entr(1.0 - p))
     gain = unigram - bigram  # 0 where p + q = 1
     return np.asarray((loss - bigram) / np.where(gain > 1e-12, gain, math.nan))

@@ -312,6 +312,21 @@ class Expression:
         """Return max(x, 0) of a linear combination x."""
         return self * self._apply("step", "relu")
 
+    def step(self) -> Expression:
+        """Raise `TheoryError`: the loss of a datum has no gradient."""
+        raise TheoryError(
+            "step is not allowed: the loss of a datum would have the gradient 0 almost everywhere; "
+            "use relu, or erf of a large multiple"
+        )
+
+    def softmax(self, over: str = "") -> Expression:
+        """Raise `TheoryError`: its mean over normal data is an integral over all tokens."""
+        raise TheoryError(
+            f"softmax over {over or 'tokens'} is not allowed: its mean over normal data is an "
+            "integral with one dimension for each token; softmax of two tokens is the sigmoid of "
+            "the difference of their scores"
+        )
+
     def sum(self, index: str) -> Expression:
         """Return the sum over a free index."""
         require(

@@ -61,7 +61,7 @@ AMENDED = {
     "theory-statistical-induction",
     "theorem-4.1-dimension", "lemma-D.11", "huang-loss-lemma", "equation-T",
     "theorem-4.2-one-rate", "huang-two-phases", "huang-one-phase", "huang-diversity",
-    "li-theorem-1-iterations", "optimizers", "li-optimizers", "saad-solla",
+    "li-theorem-1-iterations", "optimizers", "li-optimizers", "saad-solla", "single-location",
 }  # fmt: skip
 
 

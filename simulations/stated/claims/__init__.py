@@ -14,6 +14,7 @@ CLAIMS = {
     "theory-statistical-induction": "statistical_induction",
     "theory-causal-structure": "causal_structure",
     "saad-solla": "saad_solla",
+    "single-location": "single_location",
 }
 #: Mapping from the id of a claim to its paper.
 PAPERS = {
@@ -62,5 +63,10 @@ PAPERS = {
     ),
     "saad-solla": Paper(
         "Saad, Solla", "On-line Learning in Soft Committee Machines", "PRE 52, 1995"
+    ),
+    "single-location": Paper(
+        "Marion, Berthier, Biau, Boyer",
+        "Attention layers provably solve single-location regression",
+        "ICLR 2025",
     ),
 }

@@ -255,7 +255,7 @@ CLAIM = Claim(
         "gradient, for each position that has one. The first layer alone puts at least .99 of the "
         "attention of each on its parent, and the second then comes within 1 % of the least loss "
         "with parents alone. The theorem is about stages, for long sequences; that both layers "
-        "together find the parents too, and no lower loss without them, is asked in addition. "
+        "together find the parents too, and no lower loss without them, is compared in addition. "
         "Otherwise a finding."
     ),
     tables={"reduction": REDUCTION, "gradient": GRADIENT, "stages": STAGES, "joint": JOINT},

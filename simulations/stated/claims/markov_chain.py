@@ -218,7 +218,7 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return {
         "starts": starts,
         "right": starts - int(basins.wrong.sum()),
-        "kept": starts - int(trained[["escapes", "lost"]].sum().sum()),
+        "unchanged": starts - int(trained[["escapes", "lost"]].sum().sum()),
         "large": int((large.as_said == True).sum()),  # noqa: E712
         "number": len(large),
     }
@@ -260,7 +260,7 @@ BASINS = Table(
         "drift": Column("largest change of the energy along a flow", rtol=math.inf),
     },
     strict={
-        "every start ends as its energy says": lambda t: t.wrong == 0,
+        "every start ends as its energy predicts": lambda t: t.wrong == 0,
         "both ends occur": lambda t: (t.bigram > 0) & (t.unigram > 0),
         "the energy is conserved along flows": lambda t: t.drift <= DRIFT,
     },
@@ -304,9 +304,10 @@ CLAIM = Claim(
         "derivative of the energy. Bisected starts, where e^2 < 1e-5 counts as e = 0, have the "
         "critical energy to 1e-6, whatever p and q; derived flows separate there. Every random "
         "start whose energy is at least .01 from the critical one ends at the loss that its energy "
-        "says, to 1/1000 of the difference of unigram and bigram loss; both ends occur; the energy "
-        "drifts by at most 1e-6 (the solver allows 1e-8 in each step). Otherwise: fails. Trained "
-        "attention is outside the theorem: if it changes the end of a start, this is a finding."
+        "predicts, to 1/1000 of the difference of unigram and bigram loss; both ends occur; the "
+        "energy drifts by at most 1e-6 (the solver allows 1e-8 in each step). Otherwise: fails. "
+        "Trained attention is outside the theorem: if it changes the end of a start, this is a "
+        "finding."
     ),
     tables={
         "reduction": REDUCTION,
@@ -318,8 +319,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{right} of {starts} starts end as their energy says; with attention {kept}, and {large} "
-        "of {number} large ones."
+        "{right} of {starts} starts end as their energy predicts; with attention {unchanged}, "
+        "and {large} of {number} large ones."
     ),
     quick_note="two chains of six, four random starts of sixteen, a coarser map",
     amended=(

@@ -97,13 +97,13 @@ def _of_flow(population: CountingRisk, flow: Stages) -> dict[str, Any]:
         return min(levels, key=lambda name: abs(loss - levels[name]))
 
     index, depth = flow.shoulder
-    found = not math.isnan(depth)
+    has_shoulder = not math.isnan(depth)
     return {
         **levels,
         "first": nearest(float(flow.loss[0])),
         "depth": depth,
-        "level": float(flow.loss[index]) if found else math.nan,
-        "between": nearest(float(flow.loss[index])) if found else "no shoulder",
+        "level": float(flow.loss[index]) if has_shoulder else math.nan,
+        "between": nearest(float(flow.loss[index])) if has_shoulder else "no shoulder",
         "end": float(flow.loss[-1]),
         "last": nearest(float(flow.loss[-1])),
         "share": float(flow.share[-1]),
@@ -251,8 +251,8 @@ CLAIM = Claim(
     ),
     criterion=(
         "The reduction is exact: 1e-11 against the full model, 1e-12 against the formula; "
-        "otherwise: fails. The phases are evaluated for T >= S^2, where a sequence has room for "
-        "each pair once: the initial loss is nearer to the uniform one than to the other two least "
+        "otherwise: fails. The phases are evaluated for T >= S^2, where a sequence can contain "
+        "each pair: the initial loss is nearer to the uniform one than to the other two least "
         "losses; between two peaks the rate of decrease falls to at most half of the smaller one, "
         "and the loss is nearest to the unigram one there; the final loss is nearest to the bigram "
         "one, and v has at least half of its absolute value at lag 1. That happens sooner without "

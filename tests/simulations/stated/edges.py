@@ -142,7 +142,7 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
          {"sides": True}, {"sides": False}),
         *(("boundary", "the boundary has the critical energy",
            {"off": sign * 9e-7}, {"off": sign * 1.1e-6}) for sign in (1.0, -1.0)),
-        ("random starts", "every start ends as its energy says", {"wrong": 0}, {"wrong": 1}),
+        ("random starts", "every start ends as its energy predicts", {"wrong": 0}, {"wrong": 1}),
         *(("random starts", "both ends occur", {"bigram": 1, "unigram": 1},
            {"bigram": 1, "unigram": 1} | {end: 0}) for end in ("bigram", "unigram")),
         ("random starts", "the energy is conserved along flows",

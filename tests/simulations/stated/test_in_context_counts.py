@@ -47,7 +47,7 @@ def test_least_losses_by_enumeration():
     """Two symbols and two tokens seen: probabilities of the third are known."""
     risk = CountingRisk(2, 2)
     weight = dict(zip(map(tuple, risk.parts[1][0].tolist()), risk.parts[1][1]))
-    first = np.log(2.0)  # one token says nothing about the next one
+    first = np.log(2.0)  # one token has no information on the next
     pairs = [(weight[0, 0, 0], weight[0, 0, 1]), (weight[0, 1, 0], weight[0, 1, 1])]
     second = sum(-x * np.log(x / sum(pair)) for pair in pairs for x in pair)
     close(risk.bigram, (first + second) / 2.0, rel=1e-14)
@@ -59,7 +59,7 @@ def test_least_losses_by_enumeration():
     assert longer.bigram < longer.unigram < longer.uniform
 
 
-def test_a_centred_second_layer_keeps_rows_of_sum_zero():
+def test_a_centred_second_layer_preserves_rows_of_sum_zero():
     run = CountingRisk(3, 3).flow(0.1, 0.5, centred=True)
     within(run.states[:, -2] + 2.0 * run.states[:, -1], 0.0, absolute=1e-12)
     assert run.stationary
