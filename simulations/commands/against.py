@@ -183,4 +183,5 @@ def _read_file(path: Path) -> dict[str, np.ndarray]:
         loaded = loader(path)
         return {name: np.asarray(loaded[name]) for name in loaded}
     except Exception as error:  # each library has its own errors for damaged files
-        raise BadInput(f"cannot read {path}: {error}".replace("\n", " ")) from None
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"cannot read {path}: {reason}".replace("\n", " ")) from None

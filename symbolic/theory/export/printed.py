@@ -46,7 +46,7 @@ class _Latex(LatexPrinter):
         if bracket:  # an order parameter, such as A[same set]
             return rf"{self._print(sp.Symbol(tensor))}_{{\text{{{orbit.rstrip(']')}}}}}"
         text: str = _GREEK.get(expr.name) or super()._print_Symbol(expr)
-        return text
+        return rf"\mathrm{{{text}}}" if len(text) > 1 and text.isalpha() else text
 
     def _print_Sum(self, expr: sp.Sum) -> str:
         summand, index = _summand(expr)

@@ -126,7 +126,7 @@ def test_latex_has_no_unknown_command(theory_of, text):
 
 def test_latex_of_a_causal_structure():
     rows = latex_equations(load_theory(FOLDER / "causal_structure.py"))
-    assert r"u^{(1)}_{c} = \sum_{t} p^{(2)}_{t} x_{t, c} + eps" in rows
+    assert r"u^{(1)}_{c} = \sum_{t} p^{(2)}_{t} x_{t, c} + \mathrm{eps}" in rows
     assert (
         r"\bar{A}_{t, s} = p^{(1)}_{t, s} \left(\bar{p}^{(1)}_{t, s} - \sum_{s'} p^{(1)}_{t, s'} "
         r"\bar{p}^{(1)}_{t, s'}\right)" in rows
