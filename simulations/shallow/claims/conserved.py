@@ -151,12 +151,16 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         "difference": ax.plot(index, rate, "o", label="difference")[0],
         "sum": ax.plot(index, data["control"], "x", label="sum (control)")[0],
     }
-    ax.axhline(np.finfo(float).eps, **REFERENCE)
+    artists["rounding"] = ax.axhline(np.finfo(float).eps, label="rounding unit", **REFERENCE)
     shapes = data["shape"].values
     first = [i for i in index if i == 0 or shapes[i] != shapes[i - 1]]
-    ax.set_xticks(first, [str(shapes[i]) for i in first], ha="left")
-    ax.set(yscale="log", ylabel="largest relative change")
-    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=2)
+    for start in first[1:]:
+        ax.axvline(start - 0.5, color="#DDDDDD", linewidth=0.8, zorder=0)
+    middles = [(start + end - 1) / 2 for start, end in zip(first, [*first[1:], len(index)])]
+    ax.set_xticks(middles, [str(shapes[start]) for start in first])
+    ax.set(yscale="log", xlabel="forms of each shape $(m, p, d, b)$")
+    ax.set_ylabel("largest relative change")
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=3)
     return artists
 
 
