@@ -236,8 +236,9 @@ def _figure(data: xarray.Dataset) -> Figure:
         "Attention diversity of trained masked models",
         "All 196 queries of a 14 x 14 grid, two clusters, one image of each cluster per layout, 10 "
         "keys per query, ties broken at random. (a) The attention diversity metric (points: "
-        "images, ties and masks, spread vertically; bars: means). (b) Attention to unmasked patches of the query's "
-        "own area, half of the patches masked, which the metric does not measure.",
+        "images, ties and masks, spread vertically; bars: means). (b) Attention to unmasked "
+        "patches of the query's own area, half of the patches masked, which the metric does not "
+        "measure.",
         draw_figure,
         data,
         (7.4, 3.4),
