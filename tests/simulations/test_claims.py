@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 import subprocess
 import sys
 from functools import cache
@@ -13,6 +14,7 @@ import pytest
 import xarray
 from matplotlib.figure import Figure as Canvas
 
+from simulations.cli import build_parser
 from simulations.figures import render
 from simulations.files import write_dataset
 from simulations.positional import reference_runs as runs
@@ -293,3 +295,18 @@ def test_the_readme_is_short_and_its_links_are_valid():
     assert "notebooks/book/claims.md" in links
     assert "notebooks/book/limits.md" in links
     assert all((ROOT / link).is_file() for link in links)
+
+
+def test_the_gallery_shows_the_same_six_pictures_as_the_readme_with_valid_commands():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "notebooks" / "book" / "gallery.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^```\n(patchdyn .+)\n```$", page, re.MULTILINE)
+    assert len(commands) == 6
+    assert sorted(re.findall(r"`(patchdyn [^`]+)` \|", readme)) == sorted(commands)
+    for command in commands:
+        assert build_parser().parse_args(shlex.split(command)[1:]).command
+    images = set(re.findall(r"images/(\w+\.png)", page))
+    assert images == set(re.findall(r"images/(\w+\.png)", readme))
+    assert len(images) == 6
+    folder = ROOT / "notebooks" / "images"
+    assert sum((folder / name).stat().st_size for name in images) < 600_000
