@@ -62,8 +62,9 @@ def _figure(problems: list[MaskedProblem]) -> Figure:
         "One phase: negative information gap, and the global area",
         "Gradient flow at P = 10^6, z = 1, mask ratio 0.5 (mean-field counts). The correlation "
         "with p's own area grows from the start; for a patch in the global area (right) it is the "
-        "global one, and learning takes P^(1 - kappa_c) instead of P^(1 - kappa_s).",
-        trajectories.draw,
+        "global one, and learning takes P^(1 - kappa_c) instead of P^(1 - kappa_s). The axis of "
+        "correlations is linear between -1e-4 and 1e-4.",
+        trajectories.draw_small,
         runs.trajectory_dataset(problems),
         (7.4, 5.2),
     )

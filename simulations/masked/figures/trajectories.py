@@ -5,16 +5,38 @@ from typing import Any
 import numpy as np
 import xarray
 
-from simulations.figures.style import REFERENCE, TIME, line, panel_letter, styled
+from simulations.figures.style import (
+    REFERENCE,
+    TIME,
+    line,
+    panel_letter,
+    signed_log,
+    styled,
+)
 from simulations.masked.figures import regime_label
 
 CORRELATIONS = ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n")
 _DASHES = {"Phi_1": "--", "Phi_rest": ":", "Upsilon_n": "-."}
+#: Correlations are drawn linearly below this size where those near 0 are to be told apart.
+_LINEAR = 1e-4
 
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the correlations above, attention and loss below, one column per run."""
+    return _columns(data, figure)
+
+
+@styled
+def draw_small(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the same with a logarithmic axis of correlations, linear near 0."""
+    artists = _columns(data, figure)
+    correlations = data[list(CORRELATIONS)].to_array()
+    signed_log(figure.axes[0], "y", _LINEAR, correlations.where(correlations.notnull(), 0.0))
+    return artists
+
+
+def _columns(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     count = data.sizes["run"]
     panels = figure.subplots(2, count, sharex="col", sharey="row", squeeze=False)
     artists: dict[str, Any] = {}

@@ -259,9 +259,13 @@ def _draw_scaling(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.set_xticks([], minor=True)
         panel_letter(ax, letter)
+    for name, fill in (("greatest in (a)", "full"), ("least in (a)", "none")):
+        (artists[name],) = left.plot(
+            [], [], "o", color="#555555", fillstyle=fill, label=name, linestyle="none"
+        )
     left.set_ylabel(r"factor of $\alpha^p\,\Gamma\,G^{p-1}$")
     right.set_ylabel(r"constant of the $|\rho|$ inequality")
-    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=3)
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=5)
     return artists
 
 

@@ -117,7 +117,7 @@ def _figure(curves: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
         "samples tried.",
         transfer_figure.draw_few_samples,
         learning_curves(curves, TOLERANCE, seed),
-        (9.0, 3.9),
+        (7.2, 4.4),
     )
 
 

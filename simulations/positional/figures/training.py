@@ -41,16 +41,17 @@ def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         row[2].set_ylim(bottom=0.0, top=0.53)
         row[3].set_ylim(min(0.0, float(setting["cosine"].min()) - 0.03), 1.04)
         for ax in row[:2]:
+            ax.yaxis.get_major_locator().set_params(integer=True)
             ax.set_xticks(ax.get_yticks()[1:-1])
             ax.set(xlabel="patch $j$", ylabel="patch $i$")
+        row[0].set_ylabel(f"{name}\npatch $i$")
         for ax in row[2:]:
             ax.set_xlabel("step")
-            ax.set_xscale("symlog", linthresh=1.0, linscale=0.3)
+            ax.set_xscale("symlog", linthresh=1.0, linscale=0.7)
             ax.set_xlim(0.0, float(setting["step"].max()))
         row[2].set_ylabel(r"test error $P[yF\leq 0]$")
         row[3].set_ylabel(r"cosine of $v$ and $w^*$")
         row[2].legend(loc="upper right")
-        row[0].set_title(name, loc="left", fontsize=10)
     panel_letters(panels.flat)
     return artists
 

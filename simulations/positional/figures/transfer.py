@@ -53,8 +53,8 @@ def draw_few_samples(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists |= _needed(right, data, (PRETRAINED, IDEALIZED, UNIFORM, SCRATCH))
     D = np.unique(data["D"].values)
     right.plot(D, np.log(D), color="#555555", linestyle=":", linewidth=1.2, label=r"$\log D$")
-    right.set_ylim(0.7, right.get_ylim()[1] * 8.0)
-    right.legend(loc="upper left", ncols=2)
+    right.set_ylim(0.7, right.get_ylim()[1] * 40.0)
+    right.legend(loc="upper left", ncols=1)
     panel_letters((left, right))
     return artists
 
