@@ -17,7 +17,7 @@ from simulations.masked.figures import regime_label
 
 CORRELATIONS = ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n")
 _DASHES = {"Phi_1": "--", "Phi_rest": ":", "Upsilon_n": "-."}
-#: Correlations are drawn linearly below this size where those near 0 are to be told apart.
+#: Correlations smaller than this are on a linear scale in `draw_small`.
 _LINEAR = 1e-4
 
 
