@@ -193,12 +193,17 @@ def sets(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         column[0].set_title(f"{name}\n{share:.2f} of the rows", fontsize=10)
         for ax, quantity in zip(column, ("scores", "attention")):
             matrix = data[f"{quantity}_{number}"].values
-            artists[f"{quantity} {name}"] = off_diagonal_image(ax, matrix)
+            image = artists[f"{quantity} {name}"] = off_diagonal_image(ax, matrix)
             edges = np.arange(4, len(matrix), 4) - 0.5
             ax.set_xticks(edges, [""] * len(edges))
             ax.set_yticks(edges, [""] * len(edges))
     for ax, label in zip(panels[:, 0], (r"$P^\top P$", "attention")):
-        ax.set_ylabel(f"{label}, patches by set")
+        ax.set_ylabel(label)
+    bar = figure.colorbar(
+        image, ax=list(panels.flat), location="bottom", shrink=0.4, aspect=40, pad=0.03
+    )
+    bar.set_ticks(list(image.get_clim()), labels=["least", "greatest"])
+    bar.set_label("entry of each matrix")
     panel_letters(panels.flat)
     return artists
 

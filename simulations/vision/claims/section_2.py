@@ -126,7 +126,7 @@ def _figure(models: Mapping[str, Sequence[Trained]], rows: Mapping[str, np.ndarr
         "runs.",
         figures.sets,
         to_dataset({model: runs[0] for model, runs in models.items()}, rows),
-        (10.0, 5.2),
+        (8.0, 4.8),
     )
 
 
