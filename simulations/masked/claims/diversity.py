@@ -204,21 +204,23 @@ def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     patterns = [str(pattern) for pattern in data["pattern"].values]
     rows = np.arange(len(patterns))[::-1]
     artists: dict[str, Any] = {}
+
+    def spread(number: int) -> np.ndarray:
+        """Return distances below the row at which points of almost equal values stay apart."""
+        return 0.35 * (np.arange(number) * 0.618 % 1.0)
+
     for y, pattern in zip(rows, patterns):
         values = data["diversity"].sel(pattern=pattern).values.ravel()
         artists[pattern] = left.plot(
-            values, np.full(values.size, y), ".", color=COLOURS["Phi_n"], markersize=4, alpha=0.4
+            values, y - spread(values.size), ".", color=COLOURS["Phi_n"], markersize=3
         )[0]
-        left.plot([values.mean()] * 2, [y - 0.3, y + 0.3], "-", color="#222222")
+        left.plot([values.mean()] * 2, [y + 0.05, y + 0.4], "-", color="#222222", linewidth=2.5)
         shares = data["share"].sel(pattern=pattern).values
-        right.plot(
-            shares, np.full(shares.size, y), ".", color=COLOURS["a_n"], markersize=5, alpha=0.6
-        )
+        right.plot(shares, y - spread(shares.size), ".", color=COLOURS["a_n"], markersize=5)
     left.set(
         yticks=rows,
         yticklabels=[_LABELS.get(pattern, pattern) for pattern in patterns],
         xlabel="attention diversity (patches)",
-        xlim=(0.0, 30.0),
     )
     right.set(xlabel="attention to unmasked own area", xlim=(-0.03, 1.03))
     for letter, ax in zip("ab", (left, right)):
@@ -234,8 +236,9 @@ def _figure(data: xarray.Dataset) -> Figure:
         "Attention diversity of trained masked models",
         "All 196 queries of a 14 x 14 grid, two clusters, one image of each cluster per layout, 10 "
         "keys per query, ties broken at random. (a) The attention diversity metric (points: "
-        "images, ties and masks; bars: means). (b) Attention to unmasked patches of the query's "
-        "own area, half of the patches masked, which the metric does not measure.",
+        "images, ties and masks, spread vertically; bars: means). (b) Attention to unmasked "
+        "patches of the query's own area, half of the patches masked, which the metric does not "
+        "measure.",
         draw_figure,
         data,
         (7.4, 3.4),

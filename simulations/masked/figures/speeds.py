@@ -23,8 +23,8 @@ def draw_features(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 def draw_positions(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the speeds of Phi and of the projected Upsilon."""
     lines = (
-        ("fastest", "Phi_1", "--", r"fastest $|d\Phi_m/dt|$"),
         ("own", "Phi_n", "-", r"$d\Phi_n/dt$"),
+        ("fastest", "Phi_1", "--", r"fastest $|d\Phi_m/dt|$"),  # over its equal in one phase
         ("positions", "Upsilon_n", ":", r"fastest projected $|d\Upsilon/dt|$"),
     )
     return _panels(data, figure, lines, {})

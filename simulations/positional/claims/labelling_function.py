@@ -152,8 +152,8 @@ def _figure(curves: Mapping[tuple[Law, int], Curve]) -> Any:
         "Definition 2.1: decay of the error of the labelling function",
         "(a) Exact P[y f* <= 0] against D at q = C^2/D for several laws of C (ties count as "
         "errors; points at half decades, C rounded). Grey: powers of D. (b) The same as a power of "
-        "D, -log P / log D, at q = C/D, C^2/D, C^3/D (light to dark): d^(-omega(1)) needs it to "
-        "grow without bound, dotted: C - 1, its limit at fixed C.",
+        "D, -log P / log D; shaded: between q = C/D and C^3/D. d^(-omega(1)) needs it to grow "
+        "without bound; dotted: C - 1, its limit at fixed C.",
         _draw,
         _figure_data(curves),
         (7.0, 3.8),
@@ -191,12 +191,9 @@ def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         artists[str(law)] = left.plot(shown["D"], shown["error"], marker=".", label=label, **style)[
             0
         ]
-        for shade, k in enumerate(ks):
-            curve = data.sel(law=law, k=k)
-            opacity = (shade + 1.0) / len(ks)
-            right.plot(
-                curve["D"], curve["exponent"], **style | {"alpha": opacity, "linewidth": 1.3}
-            )
+        least, most = (data["exponent"].sel(law=law, k=k) for k in (ks[0], ks[-1]))
+        right.fill_between(shown["D"], least, most, color=style["color"], alpha=0.15, linewidth=0)
+        right.plot(shown["D"], shown["exponent"], **style | {"linewidth": 1.5})
         sizes = data["C"].sel(law=law).values
         finite = sizes[np.isfinite(sizes)]
         if (finite == finite[0]).all():

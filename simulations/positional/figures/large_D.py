@@ -6,7 +6,9 @@ import xarray
 
 from simulations.figures.style import PROBLEM_STYLES, panel_letters, styled
 
+#: Markers of the scalings, and their sizes: a later one lies inside an earlier one.
 _MARKERS = ("o", "s", "^", "D")
+_SIZES = (10, 7.5, 5.5, 3.5)
 
 
 @styled
@@ -36,7 +38,9 @@ def draw_ends(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     def plot(axes: Any, row: xarray.Dataset, style: dict[str, Any], scaling: str) -> dict[str, Any]:
         times, errors = axes
         artists = {
-            "end": times.plot(row["D"], row["end"], label=pretty_scaling(scaling), **style)[0]
+            "end": times.plot(
+                row["D"], row["end"], label=pretty_scaling(scaling), fillstyle="none", **style
+            )[0]
         }
         for name, fill in (("settled_error", "none"), ("test_error", "full")):
             artists[name] = errors.plot(row["D"], row[name], **style | {"fillstyle": fill})[0]
@@ -63,7 +67,11 @@ def _grid(data: xarray.Dataset, figure: Any, plot: Any, labels: tuple[str, str])
     artists: dict[str, Any] = {}
     for column, features in enumerate(data["qD"].values):
         for number, scaling in enumerate(data["scaling"].values):
-            style = PROBLEM_STYLES[number] | {"marker": _MARKERS[number], "markersize": 5}
+            style = PROBLEM_STYLES[number] | {
+                "marker": _MARKERS[number],
+                "markersize": _SIZES[number],
+                "linewidth": 1.2,
+            }
             curves = plot(rows[:, column], data.sel(scaling=scaling, qD=features), style, scaling)
             artists |= {f"{name} {scaling} {features}": artist for name, artist in curves.items()}
         rows[0, column].set_title(rf"$qD={features}$")

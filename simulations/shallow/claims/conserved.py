@@ -4,6 +4,7 @@ They are computed from the gradient alone, and compared with the known ones.
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,19 +145,23 @@ def _rates(forms: np.ndarray, states: np.ndarray, gradients: np.ndarray) -> list
 def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the largest change of each form, and that of its control."""
     ax = figure.subplots()
-    index = np.arange(data.sizes["form"])
+    index = range(data.sizes["form"])
     smallest = np.finfo(float).eps ** 2
     rate = np.maximum(data["rate"], smallest)
     artists = {
         "difference": ax.plot(index, rate, "o", label="difference")[0],
         "sum": ax.plot(index, data["control"], "x", label="sum (control)")[0],
     }
-    ax.axhline(np.finfo(float).eps, **REFERENCE)
+    artists["rounding"] = ax.axhline(np.finfo(float).eps, label="rounding unit", **REFERENCE)
     shapes = data["shape"].values
     first = [i for i in index if i == 0 or shapes[i] != shapes[i - 1]]
-    ax.set_xticks(first, [str(shapes[i]) for i in first], ha="left")
-    ax.set(yscale="log", ylabel="largest relative change")
-    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=2)
+    for start in first[1:]:
+        ax.axvline(start - 0.5, color="#DDDDDD", linewidth=0.8, zorder=0)
+    middles = [(start + end - 1) / 2 for start, end in pairwise([*first, len(index)])]
+    ax.set_xticks(middles, [str(shapes[start]) for start in first])
+    ax.set(yscale="log", xlabel="forms of each shape $(m, p, d, b)$")
+    ax.set_ylabel("largest relative change")
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=3)
     return artists
 
 

@@ -242,7 +242,7 @@ def _figure(merged: Any, curves: list[tuple[np.ndarray, np.ndarray]]) -> Figure:
         "entries; dashed: the paper's levels.",
         in_context.draw,
         data,
-        (9.0, 4.0),
+        (7.2, 3.6),
     )
 
 

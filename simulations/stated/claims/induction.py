@@ -146,12 +146,12 @@ def _figure(threes: list[ThreeFlow], flows: list[FullFlow]) -> Figure:
         "theory-induction",
         "An induction head emerges",
         f"(a) The three order parameters alone against flow time over N^2, at N = {shown[0].N} "
-        f"(dashed) and {shown[-1].N}; thin: the limit N -> infinity. (b), (c) All 19 from 0 until "
+        f"(dashes) and {shown[-1].N} (wide); thin: N -> infinity. (b), (c) All 19 from 0 until "
         f"the loss is a tenth, at N = {ends[0].N} and {ends[-1].N}: the three in colour, others "
         "grey, the largest of them labelled; dashed: 1/2.",
         induction.draw,
         data,
-        (11.0, 3.9),
+        (8.4, 3.6),
     )
 
 

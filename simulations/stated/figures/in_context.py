@@ -17,12 +17,17 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         (artists[f"start {start:g}"],) = left.plot(data["time"], data["merged"][number], **style)
     for number in range(data.sizes["seed"]):
         (artists[f"seed {number}"],) = right.plot(
-            data["long"], data["heads"][number], **PROBLEM_STYLES[number]
+            data["long"],
+            data["heads"][number],
+            label=f"start {number + 1}",
+            **PROBLEM_STYLES[number],
         )
-    for level in data["level"].values:
-        right.axhline(level, **REFERENCE)
+    for number, level in enumerate(data["level"].values):
+        label = None if number else "levels of the paper"
+        right.axhline(level, **REFERENCE | {"linewidth": 0.8, "zorder": 0}, label=label)
     left.set(xlabel="flow time", ylabel="loss")
     left.legend()
-    right.set(xscale="log", xlabel="flow time", xlim=(50.0, None))
+    right.set(xscale="log", xlabel="flow time", ylabel="loss", xlim=(50.0, None))
+    right.legend()
     panel_letters((left, right))
     return artists

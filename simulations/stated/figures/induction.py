@@ -24,17 +24,23 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw three order parameters against scaled time, and all 19 until the task is solved."""
     axes = figure.subplots(1, 3)
     artists: dict[str, Any] = {}
-    dashes = [PROBLEM_STYLES[1]["linestyle"], "-"]
+    dashes = [(0, (2, 2)), "-"]
     left = axes[0]
     for name, colour in COLOURS.items():
         for style, N in zip(dashes, data["N"].values):
             rows = data["three"].sel(N=N, number=name)
-            label = rf"${FULL_NAMES[name][0]}_{FULL_NAMES[name][1]}$" if style == "-" else None
+            solid = style == "-"
+            label = rf"${FULL_NAMES[name][0]}_{FULL_NAMES[name][1]}$" if solid else None
+            look = {"linewidth": 3.5, "alpha": 0.45} if solid else {"linestyle": style, "zorder": 3}
             (artists[f"{name}, N={N}"],) = left.plot(
-                data["scaled"], rows, color=colour, linestyle=style, label=label
+                data["scaled"], rows, color=colour, label=label, **look
             )
         if name != "g":
-            left.plot(data["scaled"], data["limit"].sel(number=name), **REFERENCE)
+            left.plot(
+                data["scaled"],
+                data["limit"].sel(number=name),
+                **REFERENCE | {"linestyle": "-", "linewidth": 0.7, "zorder": 4},
+            )
     left.set(
         xlabel=r"flow time / $N^2$",
         ylabel="three order parameters alone",
