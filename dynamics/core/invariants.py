@@ -41,7 +41,7 @@ class Invariant:
     name, statement
         Short name, and the statement in a sentence.
     source
-        Where the paper states it.
+        Where the paper states it, or why it holds.
     violation
         Function of a trajectory that returns one number per record, at most 0 where the statement
         holds. Statements about t > 0 or about pairs of records may omit the first record.
@@ -90,6 +90,6 @@ def _loss_rise(run: Any) -> np.ndarray:
 loss_non_increasing = Invariant(
     "loss non-increasing",
     "the population risk never rises along the flow",
-    "Section 3, (P)",
+    "a property of every gradient flow",
     _loss_rise,
 )

@@ -5,5 +5,5 @@
 ``server`` serves the page to this machine only.
 """
 
-#: Command that installs the requirements of the page.
-COMMAND = 'pip install "patchdyn[explore]"'
+#: Command that installs the requirements of the page, in a checkout.
+COMMAND = "pip install '.[explore]'"

@@ -115,7 +115,8 @@ class Page:
         self.cancel = Button(label="Cancel", name="cancel", visible=False, width=90)
         self.cancel.on_click(self.cancel_run)
         self.lines = AgainstTime("Along the run", 330)
-        self.loss = AgainstTime("Population risk and its bound", 366, positive=True)
+        self.loss = AgainstTime("Population risk", 210, positive=True)
+        self.bound = AgainstTime("Error bound of the population risk", 156, positive=True)
         self.portrait, self.matrix = Portrait(300), AttentionMatrix(330)
         self.curves = MultiChoice(title="Curves", name="curves", sizing_mode="stretch_width")
         on_change(self.curves, "value", self._curves_chosen)
@@ -166,7 +167,7 @@ class Page:
             self.address,
             *([] if self.sweep is None else [self.sweep.root]),
             column(self.lines.figure, self.curves, name="run", **stretch),
-            column(self.loss.figure, name="loss", **stretch),
+            column(self.loss.figure, self.bound.figure, name="loss", **stretch),
             column(self.portrait.figure, row(self.axes), name="portrait", **stretch),
             column(self.matrix.figure, self.time, self.caption, name="attention", **stretch),
             self.outcomes,
@@ -296,7 +297,7 @@ class Page:
             self._curves(self.run)
         elif isinstance(content, Outcomes):
             times = fragments.events(self.theory, content.values)
-            for panel in (self.lines, self.loss):
+            for panel in (self.lines, self.loss, self.bound):
                 panel.mark(times)
             self.outcomes.text = fragments.table_of_outcomes(self.theory, content.values)
         elif isinstance(content, FlowField):
@@ -307,7 +308,8 @@ class Page:
         self.status.text = fragments.status(run, None)
         self.invariants.text = fragments.table_of_invariants(run.invariants)
         self._curves(run)
-        self.loss.show(run, [name for name in ("loss", "bound") if name in run.columns])
+        for panel, name in ((self.loss, "loss"), (self.bound, "bound")):
+            panel.show(run, [name] if name in run.columns else [])
         options = [(name, letters(name)) for name in run.order_parameters]
         for select, axis in zip(self.axes, run.axes or ()):
             if select.options != options:
@@ -349,7 +351,7 @@ class Page:
         self.matrix.show(run.attention[index], largest)
         self.time.title = f"time t = {time:.4g}"
         self.caption.text = escape(run.attention[index].caption)
-        for panel in (self.lines, self.loss):
+        for panel in (self.lines, self.loss, self.bound):
             panel.point(time)
         self.portrait.point(record)
 

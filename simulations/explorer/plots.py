@@ -33,6 +33,8 @@ _GREEK = {
     "nu": "ν", "tau": "τ", "kappa": "κ", "sigma": "σ", "Phi": "Φ", "Upsilon": "Υ", "Delta": "Δ",
     "eps": "ε", "xi": "ξ",
 }  # fmt: skip
+#: Width in pixels of a character of an event label, and of its margins.
+_CHARACTER, _LABEL_MARGIN = 7.0, 6.0
 TIME = "flow time t (learning rate × steps)"
 _DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 #: Formatter of tick labels: powers of ten are 10⁵, not 1.000e+5.
@@ -112,7 +114,10 @@ class AgainstTime:
         self.figure.xaxis.axis_label = TIME
         for axis in self.figure.axis[: 2 if positive else 1]:
             axis.formatter = CustomJSTickFormatter(code=TICKS)
-        self.data, self.events = ColumnDataSource(), ColumnDataSource({"time": [], "name": []})
+        self.data, self.events = (
+            ColumnDataSource(),
+            ColumnDataSource({"time": [], "name": [], "y": []}),
+        )
         self.cursor = Span(
             location=0.0, dimension="height", line_color="#999999", line_dash="dotted"
         )
@@ -123,7 +128,7 @@ class AgainstTime:
         self.figure.add_layout(
             LabelSet(
                 x="time",
-                y=6,
+                y="y",
                 y_units="screen",
                 text="name",
                 source=self.events,
@@ -192,11 +197,35 @@ class AgainstTime:
 
     def mark(self, events: dict[str, float]) -> None:
         """Mark the events that happen."""
-        self.events.data = {"time": list(events.values()), "name": list(events)}
+        names = sorted(events, key=events.__getitem__)
+        time = [events[name] for name in names]
+        extent = self.figure.x_range
+        scale = _pixels(self.figure, "inner_width") / np.log(extent.end / extent.start)
+        rows = label_rows(scale * np.log(np.maximum(time, extent.start) / extent.start), names)
+        self.events.data = {"time": time, "name": names, "y": [6 + 16 * row for row in rows]}
 
     def point(self, time: float) -> None:
         """Mark the time of the attention matrix."""
         self.cursor.location = time
+
+
+def label_rows(left: Sequence[float], names: Sequence[str]) -> list[int]:
+    """Return the row of each label: the lowest in which it overlaps no earlier label.
+
+    Parameters
+    ----------
+    left
+        Left edges in pixels, in ascending order.
+    names
+        Texts of the labels.
+    """
+    ends: list[float] = []
+    rows = []
+    for edge, name in zip(left, names):
+        row = next((row for row, end in enumerate(ends) if edge >= end), len(ends))
+        ends[row : row + 1] = [edge + _LABEL_MARGIN + _CHARACTER * len(name)]
+        rows.append(row)
+    return rows
 
 
 def _pixels(plot: Any, name: str) -> int:

@@ -16,7 +16,7 @@ from bokeh.document import Document  # noqa: E402
 
 from simulations import maps  # noqa: E402
 from simulations.explorer.page import Page  # noqa: E402
-from simulations.explorer.plots import letters, without_latex  # noqa: E402
+from simulations.explorer.plots import label_rows, letters, without_latex  # noqa: E402
 from simulations.explorer.sweep_panel import map_cells  # noqa: E402
 
 TEACHER = files("simulations.stated") / "examples/teacher.py"
@@ -117,6 +117,12 @@ class TestRun:
         lines = page.lines.data.data
         assert lines["time"][0] > 0.0
         assert list(page.lines.lines) == page.curves.value
+        for panel, name in ((page.loss, "loss"), (page.bound, "bound")):
+            assert list(panel.lines) == [name]
+            plotted = panel.data.data[name]
+            values = page.run.columns[name].values[page.run.time > 0.0]
+            assert np.array_equal(plotted[values > 0.0], values[values > 0.0])
+        assert "Section 3, (P)" not in page.invariants.text  # of another paper
         assert len(page.portrait.path.data["x"]) == len(page.run.time)
         assert len(page.portrait.arrows.data["x0"]) > 0.8 * ARROWS**2
         assert "holds</b>" in page.invariants.text
@@ -146,6 +152,14 @@ class TestRun:
         assert set(marked) == {"T0", "T1"}
         close(marked, {name: outcomes[name] for name in marked}, 1e-5)
         assert "onset<td>does not happen" in opened.page.outcomes.text
+
+    def test_labels_of_close_events_are_in_different_rows(self):
+        opened = Opened("D=16&horizon=1e4").run()
+        panel = opened.page.lines
+        panel.mark({"second": 101.0, "first": 100.0, "early": panel.figure.x_range.start})
+        assert panel.events.data["name"] == ["early", "first", "second"]
+        low, first, second = panel.events.data["y"]
+        assert low == first < second
 
     def test_the_time_slider_moves_matrix_cursor_and_marker(self):
         opened = Opened("D=16&horizon=1e4").run()
@@ -324,3 +338,12 @@ def test_titles_without_latex(text, plain):
 )  # fmt: skip
 def test_greek_letters(name, written):
     assert letters(name) == written
+
+
+@pytest.mark.parametrize(
+    ("left", "rows"),
+    [([0, 100, 200], [0, 0, 0]), ([0, 5, 100], [0, 1, 0]), ([0, 1, 2, 21], [0, 1, 2, 0])],
+)
+def test_a_label_is_in_the_lowest_free_row(left, rows):
+    names = ["T0", "T1", "T2", "T3"][: len(left)]  # 20 pixels wide each
+    assert label_rows(left, names) == rows

@@ -165,9 +165,7 @@ class TestCommand:
         monkeypatch.setattr(explore, "find_spec", lambda name: None)
         assert main(["explore"]) == 2
         error = capsys.readouterr().err
-        assert (
-            'explore needs bokeh, which is not installed: pip install "patchdyn[explore]"' in error
-        )
+        assert "explore needs bokeh, which is not installed: pip install '.[explore]'\n" in error
 
     def test_a_port_in_use(self, explorer, capsys):
         assert main(["explore", "--port", str(explorer.port)]) == 2
