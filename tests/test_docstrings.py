@@ -19,6 +19,6 @@ def modules_with_examples() -> list[str]:
 
 @pytest.mark.parametrize("module", modules_with_examples())
 def test_examples_in_docstrings(module):
-    result = doctest.testmod(import_module(module))
+    result = doctest.testmod(import_module(module), globs={})  # each imports what it uses
     assert result.attempted > 0
     assert result.failed == 0

@@ -155,7 +155,8 @@ class Page:
         stretch: Any = {"sizing_mode": "stretch_width"}
         self.address = column(
             row(self.status, self.cancel, **stretch),
-            row(self.command, *self._copy_buttons(), **stretch),
+            self.command,
+            row(self._copy_buttons()),
             name="top",
             **stretch,
         )

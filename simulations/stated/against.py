@@ -218,6 +218,7 @@ def against(
 
     Examples
     --------
+    >>> from patchdyn import against
     >>> rate, a = 0.1, [0.5]
     >>> for _ in range(50):
     ...     a.append(a[-1] - rate * (a[-1] - 1.0))

@@ -85,6 +85,7 @@ class UserTheory:
 
         Examples
         --------
+        >>> from patchdyn import load_theory
         >>> theory = load_theory("simulations/stated/examples/look_up.py")
         >>> risk = theory.risk(K=4, N=3)
         >>> risk.order_parameters

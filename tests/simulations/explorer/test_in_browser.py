@@ -109,7 +109,6 @@ class TestPage:
         least, paper, most = brightness(tmp_path / "page.png")
         assert paper > 0.9
         assert most - least > 0.8
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1300
         for title in ("Along the run", "Phase portrait", "Invariants", "Events"):
             assert title in page.evaluate(TEXTS)
 
@@ -121,6 +120,14 @@ class TestPage:
         page.wait_for_function(f"before => JSON.stringify(({CURVE})()) !== before", arg=before)
         computed(page)
         assert "--nu 0.032 " in command(page)
+
+    def test_on_a_phone_the_result_comes_first(self, opening, explorer):
+        page, _ = opening(explorer)
+        page.set_viewport_size({"width": 390, "height": 844})
+        top = "name => document.querySelector(name).getBoundingClientRect().top"
+        assert page.evaluate(top, ".panels") < 100 < 844 < page.evaluate(top, "aside")
+        assert page.locator("code").bounding_box()["width"] > 300
+        page.close()
 
     def test_a_copied_link_reproduces_the_page(self, opened, opening, explorer):
         page, _ = opened
