@@ -228,7 +228,10 @@ def draw_against(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     above.set_ylabel("order parameters")
     above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="line: theory\ncircle: run")
     for name, style in (("distance", PROBLEM_STYLES[0]), ("error", PROBLEM_STYLES[1])):
-        shown = np.maximum(data[name].values, np.finfo(float).eps)
+        values = data[name].values
+        rounding = 64.0 * np.finfo(float).eps  # the run starts on the manifold up to rounding
+        hidden = np.nan if values.max() > rounding else rounding
+        shown = np.where(values > rounding, values, hidden)
         artists[name] = below.plot(steps, shown, label=data[name].attrs["long_name"], **style)[0]
     below.axhline(data.attrs["tolerance"], label="tolerance", **REFERENCE)
     below.set(yscale="log", ylabel="relative", xlabel="step")
