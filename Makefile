@@ -1,5 +1,5 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
-# make reproduce-quick  the same with smaller problems, in about five minutes
+# make reproduce-quick  the same with smaller problems, in five to seven minutes
 # make reproduce-thorough  with the experiments that are too expensive for the full run
 # make reproduce-images | reproduce-images-quick  the claims on real images (Section 6): 130 MB more
 # make test | test-fast | snapshot | lint | bench | package | docs | clean
