@@ -396,7 +396,7 @@ class _Region:
             return True
         if high < 0.0 or (high == 0.0 and strict):
             return False
-        return self._after_start(left, right) if self.is_at_start else None
+        return self._after_start(left, right, strict) if self.is_at_start else None
 
     def bounds(self, left: ast.expr, right: ast.expr, *, sign: bool = False) -> Interval:
         """Return (low, high) of left - right on the region; infinite if undefined.
@@ -442,8 +442,8 @@ class _Region:
             result = jets.coefficients(scope.number(left) - scope.number(right))
         return result + [arb(0)] * (order + 1 - len(result))
 
-    def _after_start(self, left: ast.expr, right: ast.expr) -> bool | None:
-        """Decide left >= right right after the start by derivatives along the flow."""
+    def _after_start(self, left: ast.expr, right: ast.expr, strict: bool) -> bool | None:
+        """Decide left >= right, or left > right, right after the start by derivatives."""
         if not isinstance(self.along.clock, Flow):
             return None
         if _without_at_start(left) == _without_at_start(right):
@@ -460,7 +460,8 @@ class _Region:
             return None
         at_start[: len(first)] = first
         for k in range(1, _START_ORDER + 1):
-            if all(below(x) >= 0.0 for x in at_start[:k]) and below(on_region[k]) >= 0.0:
+            lowest = [below(x) for x in (*at_start[:k], on_region[k])]
+            if min(lowest) >= 0.0 and (max(lowest) > 0.0 or not strict):
                 return True
             if all(above(x) <= 0.0 for x in at_start[:k]) and above(on_region[k]) < 0.0:
                 return False

@@ -268,3 +268,16 @@ def test_command(capsys):
     assert record["claims"][0]["since"] is None
     assert record["claims"][0]["false"] == [[0.0, 2.0]]
     assert math.isclose(record["time"], 2.0, rel_tol=0.0, abs_tol=0.0)
+
+
+def test_a_strict_statement_about_a_number_at_rest_is_not_proved(tmp_path):
+    path = tmp_path / "at_rest.py"
+    text = MARKOV.replace("e, w, c = ", 'z, e, w, c = Tensor("z", start=0), ')
+    text = text.replace("loss(e,", "loss(z, e,").replace("=(e,", "=(z, e,")
+    path.write_text(text.replace('x["t"] + c', 'x["t"] + c + 0 * z'))
+    statements_about_z = ["z >= 0", "z > 0", "z < 0"]
+    weak, *strict = prove.prove_theory(
+        theories.from_file(path), {"horizon": 0.1}, claims=statements_about_z
+    ).claims
+    assert weak.true[0][0] == 0.0
+    assert not any(claim.true for claim in strict)
