@@ -18,7 +18,6 @@ from simulations.commands.arguments import (
     add_parameters,
     check_output,
     given_parameters,
-    number,
     report_written,
 )
 
@@ -72,13 +71,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             if parameter.name not in _OMITTED
         ),
     )
-    parser.add_argument(
-        "--tolerance",
-        type=number,
-        metavar="X",
-        help="tolerance of the approximate solution, relative to its arc length (default: 1e-3, "
-        "smaller if the proof fails)",
-    )
+    prove_file.add_tolerance(parser)
     certificate = ("FILE.json", "write the certificate")
     add_output(parser, certificate, "plot the radius of the tube and gamma - rho")
     parser.add_argument(

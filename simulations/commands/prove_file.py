@@ -51,6 +51,14 @@ def parse(prog: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list
         help="statement about each time, such as 'loss <= 0.1'; may be repeated (default: the "
         "claims of the file)",
     )
+    add_tolerance(parser)
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.set_defaults(execute=partial(execute, system))
+    return parser.parse_known_args(rest)
+
+
+def add_tolerance(parser: argparse.ArgumentParser) -> None:
+    """Add the tolerance of a proof."""
     parser.add_argument(
         "--tolerance",
         type=number,
@@ -58,9 +66,6 @@ def parse(prog: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list
         help="tolerance of the approximate solution, relative to its arc length (default: 1e-3, "
         "smaller if the proof fails)",
     )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.set_defaults(execute=partial(execute, system))
-    return parser.parse_known_args(rest)
 
 
 def execute(system: UserTheorySystem, args: argparse.Namespace) -> int:

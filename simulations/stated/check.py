@@ -72,9 +72,14 @@ class Check:
     slopes: dict[str, tuple[float, ...]]
 
     @property
+    def largest(self) -> float:
+        """The larger of both differences."""
+        return max(self.difference, self.spread)
+
+    @property
     def agrees(self) -> bool:
         """Whether the reduction agrees with the full model."""
-        return not self.miscounted and max(self.difference, self.spread) <= AGREES
+        return not self.miscounted and self.largest <= AGREES
 
 
 def require_agreement(theory: Theory) -> None:
@@ -101,7 +106,7 @@ def _require_agreement(theory: Theory, mark: Path | None) -> None:
     if not check.agrees:
         raise TheoryError(
             "the derived reduction is wrong, so that nothing is computed with it: it differs by "
-            f"{max(check.difference, check.spread):.1e} from the full model at {at} (allowed "
+            f"{check.largest:.1e} from the full model at {at} (allowed "
             f"{AGREES:g}); please report this theory",
             theory.location,
         )

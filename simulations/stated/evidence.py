@@ -58,7 +58,7 @@ class Evidence:
                 "entries": result.check.entries,
                 "configurations": result.check.configurations,
                 "data_orbits": result.check.data_orbits,
-                "difference": max(result.check.difference, result.check.spread),
+                "difference": result.check.largest,
                 "agrees": result.check.agrees,
                 "discovered": result.manifold.discovered,
                 "expected": number,

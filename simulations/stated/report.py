@@ -92,7 +92,7 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
     findings = examine(theory.theory_of_index_sets)
     row = {
         "order_parameters": len(findings.order_parameters),
-        "difference": max(findings.check.difference, findings.check.spread),
+        "difference": findings.check.largest,
         "agrees": findings.agrees,
         "discovered": findings.manifold.discovered,
         "growth": findings.manifold.growth,

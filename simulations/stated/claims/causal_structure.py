@@ -52,7 +52,7 @@ def measure(context: Context) -> Measurement:
     check = agreement(theory)
     reduction = {
         "order_parameters": len(theory.orders),
-        "difference": max(check.difference, check.spread),
+        "difference": check.largest,
         "agrees": check.agrees,
         "formula": difference(theory, context.seed),
     }

@@ -41,7 +41,7 @@ def measure(context: Context) -> Measurement:
     reduction = {
         "order_parameters": len(theory.orders),
         "moving": findings.manifold.discovered,
-        "difference": max(findings.check.difference, findings.check.spread),
+        "difference": findings.check.largest,
         "agrees": findings.agrees,
         "parts": max(difference(theory, x, context.seed) for x in sizes),
     }

@@ -96,7 +96,7 @@ def _reduction(findings: list[Any]) -> list[dict[str, Any]]:
     return [
         {
             "theory": result.theory,
-            "difference": max(result.check.difference, result.check.spread),
+            "difference": result.check.largest,
             "agrees": result.agrees,
             "conserved": len(result.conserved) if result is findings[0] else np.nan,
             "orbits": result.manifold.orbits,

@@ -46,7 +46,7 @@ def measure(context: Context) -> Measurement:
     exact = {
         "agrees": balanced.agrees,
         "conserved": "; ".join(balanced.conserved),
-        "difference": max(balanced.check.difference, balanced.check.spread),
+        "difference": balanced.check.largest,
         "formula": max(difference(theory, K, N, context.seed) for K, N in SMALL),
         "flows": max(map(abs, flows)),
     }

@@ -51,7 +51,7 @@ def measure(context: Context) -> Measurement:
     check = agreement(theory)
     reduction = {
         "order_parameters": len(theory.orders),
-        "difference": max(check.difference, check.spread),
+        "difference": check.largest,
         "agrees": check.agrees,
         **difference(theory, context.seed),
         "sides": sides(theory),

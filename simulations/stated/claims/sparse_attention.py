@@ -163,7 +163,7 @@ def measure(context: Context) -> Measurement:
     reduction = {
         "order_parameters": len(theory.orders),
         "conserved": "; ".join(findings.conserved),
-        "difference": max(findings.check.difference, findings.check.spread),
+        "difference": findings.check.largest,
         "agrees": findings.agrees,
         "formula": difference(theory, context.seed),
         "flow": flows[64, 16].half

@@ -44,7 +44,7 @@ def measure(context: Context) -> Measurement:
     reduction = {
         "order_parameters": len(theory.orders),
         "conserved": len(findings.conserved),
-        "difference": max(findings.check.difference, findings.check.spread),
+        "difference": findings.check.largest,
         "agrees": findings.agrees,
         "descent": descent.loss[-1] / _flow(population, RATE * STEPS).loss[-1],
     }

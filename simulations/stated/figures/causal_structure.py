@@ -20,7 +20,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             data["time"], data["loss"].sel(flow=flow), label=label, **PROBLEM_STYLES[number]
         )
     axes[0].set(ylabel="loss")
-    axes[0].legend(loc="center right", handlelength=1.2, bbox_to_anchor=(1.04, 0.5))
+    axes[0].legend(loc="lower left", handlelength=1.6)
     for number, child in enumerate(data["child"].values):
         for way, dashes in zip(data["way"].values, ("-", "--")):
             rows = data["attention"].sel(child=child, way=way)
@@ -41,7 +41,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                                    lw=2.0))  # fmt: skip
         ax.set(title=str(way), xlabel="attended position")
     axes[2].set(ylabel="position")
-    figure.colorbar(mesh, ax=axes[3], shrink=0.7)
+    figure.colorbar(mesh, ax=axes[3], shrink=0.7, label="attention")
     artists["mesh"] = mesh
     panel_letters(axes)
     return artists
