@@ -18,7 +18,7 @@ from simulations.commands import BadInput
 from simulations.commands.against import read
 from simulations.figures.shared import draw_against
 from simulations.stated import two_layers
-from simulations.stated.against import Verdict
+from simulations.stated.against import Verdict, _error
 from symbolic.theory import TheoryError
 from tests.closeness import close, within
 
@@ -376,3 +376,19 @@ class TestFiles:
                 against(arrays, TestSaadSolla.FILE)
         with pytest.raises(TheoryError, match="missing"):
             against({}, EXAMPLES / "in_context_regression.py")
+
+
+def test_errors_are_relative_to_the_largest_value_of_each_order_parameter():
+    states = np.array([[1.0, 0.2, 0.0], [2.0, 0.4, 1e-9]])
+    predicted = np.array([[1.0, 0.2, 0.0], [1.0, 0.4, 2e-9]])
+    close(_error(states, predicted, None), [0.0, 0.5], rel=1e-12)
+    predicted[1] = [2.0, 0.3, 2e-9]
+    close(_error(states, predicted, None), [0.0, 0.25], rel=1e-12)
+    predicted[1] = [2.0, 0.4, 2e-9]  # tiny numbers are relative to 5 % of the largest
+    close(_error(states, predicted, None), [0.0, 1e-8], rel=1e-12)
+
+
+def test_errors_of_sgd_are_distances_from_the_band():
+    states, mean = np.array([[1.0], [2.0], [0.2]]), np.ones((3, 1))
+    band = np.array([0.9 * mean, 1.1 * mean])
+    close(_error(states, mean, band), [0.0, 0.45, 0.35], rel=1e-12)

@@ -1,10 +1,12 @@
 """Proofs about theories in a file: tubes, statements, and mutations that break them."""
 
+import ast
 import json
 import math
 
 import numpy as np
 import pytest
+from flint import ctx
 
 from dynamics import ParameterError, gradient_descent, gradient_flow
 from dynamics.core.balls.series import Series
@@ -103,6 +105,25 @@ def test_loss_bounds_last_for_ever(teacher):
     crossing = float(np.interp(-0.9, -run.loss, run.time))
     assert bound.false[0][1] < crossing < bound.since
     assert bound.since - bound.false[0][1] < 0.2 * crossing
+
+
+def test_bounds_contain_the_curve_inside_the_tube(monkeypatch):
+    tubes = []
+    monkeypatch.setattr(prove, "Along", lambda *args: tubes.append(statements.Along(*args)))
+    with pytest.raises(AttributeError):  # nothing decides after the tube is recorded
+        proof_of("teacher", TEACHER)
+    (along,) = tubes
+    steep = ast.parse("exp(time / 10.0) * v", mode="eval").body
+    v = along.names.index("v")
+    for region in along._regions():
+        with ctx.workprec(100):
+            low, high = region.bounds(steep, ast.Constant(0.0))
+        piece = region.piece
+        u = np.linspace(*region.ends, 9)
+        time = piece.start + (piece.end - piece.start) * (u + 1.0) / 2.0
+        curve = np.exp(time / 10.0) * np.polynomial.polynomial.polyval(u, piece.coefficients[:, v])
+        assert low * (1.0 - 1e-9) <= curve.min()
+        assert curve.max() <= high * (1.0 + 1e-9)
 
 
 def test_mutated_statements_are_not_proved(teacher):
