@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 
 from simulations.figures.style import PROBLEM_STYLES, panel_letters, styled
 
-_LABELS = {"first": "first layer alone", "second": "then the second", "joint": "both together"}
+_LABELS = {"first": "first layer", "second": "then second", "joint": "both"}
 
 
 @styled
@@ -20,7 +20,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             data["time"], data["loss"].sel(flow=flow), label=label, **PROBLEM_STYLES[number]
         )
     axes[0].set(ylabel="loss")
-    axes[0].legend(loc="lower left", handlelength=1.6)
+    axes[0].legend(loc="center right", handlelength=1.6, bbox_to_anchor=(1.04, 0.5))
     for number, child in enumerate(data["child"].values):
         for way, dashes in zip(data["way"].values, ("-", "--")):
             rows = data["attention"].sel(child=child, way=way)
