@@ -182,7 +182,7 @@ def _states(blocks: Sequence[Block]) -> Array:
     total, weight = np.zeros((len(blocks[0].values), n)), np.zeros(n)
     for block in blocks:
         lift = block.lift.reshape(n, -1)
-        total += (block.values - block.base).reshape(len(total), -1) @ lift.T
+        total += block.values.reshape(len(total), -1) @ lift.T
         weight += (lift**2).sum(axis=1)
     return np.asarray(total / np.where(weight == 0.0, 1.0, weight))
 

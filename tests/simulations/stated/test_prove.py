@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from flint import ctx
+from flint import arb, ctx
 
 from dynamics import ParameterError, gradient_descent, gradient_flow
 from dynamics.core.balls.series import Series
@@ -105,6 +105,18 @@ def test_loss_bounds_last_for_ever(teacher):
     crossing = float(np.interp(-0.9, -run.loss, run.time))
     assert bound.false[0][1] < crossing < bound.since
     assert bound.since - bound.false[0][1] < 0.2 * crossing
+
+
+def test_cross_entropy_in_balls_contains_the_risk():
+    system = theories.from_file(EXAMPLES / "bigram.py")
+    problem = system.build({}).problem
+    tubes = prove.TheorySystem(system.theory, problem, [])
+    state = np.sin(np.arange(1.0, len(system.theory.orders) + 1))
+    with ctx.workprec(100):
+        loss, slopes = tubes.function([arb(x) for x in state])
+    risk = system.population(system.build({}))
+    close(float(loss), risk.loss(state), rel=1e-12)
+    close([float(x) for x in slopes], risk.gradient(state), rel=1e-11)
 
 
 def test_bounds_contain_the_curve_inside_the_tube(monkeypatch):
