@@ -170,9 +170,11 @@ class Moments:
         used = tuple(k for k, monomial in enumerate(monomials) if monomial != ONE)
         chosen = tuple(monomials[k] for k in used)
         if self.arithmetic.is_symbolic:
-            mean = [self.law.mean[k] for k in used]
-            rows = [[self.law.covariance[j][k] for k in used] for j in used]
-            law = Normal(mean, rows, tuple(self.law.centred[k] for k in used))
+            law = Normal(
+                [self.law.mean[k] for k in used],
+                [[self.law.covariance[j][k] for k in used] for j in used],
+                tuple(self.law.centred[k] for k in used),
+            )
             return self.arithmetic.mean([self.families[k] for k in used], law, chosen)
         if used not in self._rules:
             mean = tuple(_middle(self.law.mean[k]) for k in used)

@@ -23,7 +23,10 @@ from symbolic.overlaps import OverlapTheory
 _NODES = 40
 #: The imports of each format.
 _IMPORTS = {
-    "python": "import math as _math\n\nimport numpy as _np\n\n_erf = _np.vectorize(_math.erf, otypes=[float])",
+    "python": (
+        "import math as _math\n\nimport numpy as _np\n\n"
+        "_erf = _np.vectorize(_math.erf, otypes=[float])"
+    ),
     "jax": (
         "import math as _math\n\nimport jax as _jax\nimport jax.numpy as _np\n\n"
         '_jax.config.update("jax_enable_x64", True)\n_erf = _jax.scipy.special.erf'
@@ -37,8 +40,8 @@ Source: {paper}.
 ``x`` contains the overlaps {orders}.
 ``values`` are {values}.
 ``gradient`` returns S G + G S^T: gradient flow is dx/dt = -gradient(x, **values). ``step`` is one
-step of gradient descent on the vectors, exact if the dimension is at least their number. Sizes must
-be so large that each overlap exists. Means without a closed form are computed by a trapezoidal rule.
+step of gradient descent on the vectors, exact if the dimension is at least their number. Sizes are
+so large that each overlap exists. Means without a closed form are computed by a trapezoidal rule.
 """
 
 {imports}

@@ -65,7 +65,7 @@ def _overlap_claim(system: UserTheorySystem, theory: OverlapTheory) -> Claim:
         criterion=f"Equality up to rounding: {TOLERANCE:g}, relative to 1 + the value.",
         tables={"overlaps": OVERLAPS, "digits": DIGITS},
         measure=partial(_overlaps, system, theory),
-        headline=lambda tables: dict(tables["overlaps"].data.iloc[0]),
+        headline=_counts,
         finding=(
             "{order_parameters} order parameters, {expectations} expectations; steps on overlaps "
             "and on vectors differ by {difference:.1e}."
@@ -191,6 +191,12 @@ def _overlaps(system: UserTheorySystem, theory: OverlapTheory, context: Context)
     return Measurement(tables, dict(findings.check.values), (figure,), system.equations)
 
 
+def _counts(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    row = tables["overlaps"].data.iloc[0]
+    counts = {name: int(row[name]) for name in ("order_parameters", "expectations")}
+    return {**counts, "difference": row.difference}
+
+
 def _finite(bound: float) -> float:
     """Return a bound, or NaN if there is none."""
     return bound if math.isfinite(bound) else math.nan
@@ -208,7 +214,7 @@ def _figure(
     )
     at = ", ".join(f"{name} = {x:g}" for name, x in case.problem.values.items())
     return report_figure(
-        f"{theory.theory.name}-run", f"{theory.theory.name}: one flow",
+        f"{theory.theory.name.replace(' ', '-')}-run", f"{theory.theory.name}: one flow",
         f"Order parameters and population risk against flow time at {at}.",
         draw_run, data, (7.0, 6.0),
     )  # fmt: skip
