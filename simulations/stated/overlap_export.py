@@ -225,10 +225,12 @@ def _motion(structure: Algebra, slopes: list[sp.Symbol], gram: list[sp.Expr]) ->
     matrix = structure.matrix(gram)
     s = structure.projected(structure.coefficients(slopes), matrix)
     rate = sp.Symbol("_rate")
-    step = [sp.Integer(int(one)) - rate * x for one, x in zip(structure.diagonal, s)]
+    step = [sp.Integer(int(diagonal)) - rate * x for diagonal, x in zip(structure.diagonal, s)]
     moved = structure.conjugated(step, matrix)
     triples = zip(structure.diagonal, structure.sphere, moved)
-    scale = [1 / sp.sqrt(x) if sphere else sp.Integer(int(one)) for one, sphere, x in triples]
+    scale = [
+        1 / sp.sqrt(x) if sphere else sp.Integer(int(diagonal)) for diagonal, sphere, x in triples
+    ]
     after = structure.varying(structure.conjugated(scale, moved))
     return [*structure.velocity(s, matrix), *after]
 
