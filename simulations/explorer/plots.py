@@ -291,13 +291,7 @@ class Curves:
 
 
 def groups(names: Sequence[str]) -> dict[str, list[str]]:
-    """Return mapping from title to names: those with the same first word, then all others.
-
-    Examples
-    --------
-    >>> groups(["Phi_1", "excess", "Phi_n", "a_n"])
-    {'Φ': ['Phi_1', 'Phi_n'], 'Along the run': ['excess', 'a_n']}
-    """
+    """Return mapping from title to names: those with the same first word, then all others."""
     first = [name.split("_")[0] for name in names]
     parts: dict[str, list[str]] = {}
     for name, word in zip(names, first):
@@ -387,10 +381,9 @@ class Portrait:
             return
         x, y = (run.columns[name].values for name in run.axes)
         self.path.data = {"x": x, "y": y, "time": run.time}
-        comparable = reference is not None and {*run.axes} <= {*reference.columns}
-        other = (
-            [reference.columns[name].values for name in run.axes] if reference and comparable else [[], []]
-        )
+        columns = {} if reference is None else reference.columns
+        comparable = {*run.axes} <= {*columns}
+        other = [columns[name].values if comparable else np.empty(0) for name in run.axes]
         self.reference.data = {"x": other[0], "y": other[1]}
         self.ends.data = {"x": x[[0, -1]], "y": y[[0, -1]], "fill": ["white", "#0072B2"]}
         for axis, name in zip((self.figure.xaxis, self.figure.yaxis), run.axes):
