@@ -1,7 +1,6 @@
 """`patchdyn.against`: training runs in NumPy and JAX next to their theories."""
 
 import json
-import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,13 +13,13 @@ from dynamics import ParameterError, Problem
 from dynamics.full import FullPopulation
 from patchdyn import against
 from simulations.cli import main
-from simulations.commands import BadInput
 from simulations.commands.against import read
 from simulations.figures.shared import draw_against
 from simulations.stated import two_layers
 from simulations.stated.against import Verdict, _error
 from symbolic.theory import TheoryError
 from tests.closeness import close, within
+from tests.weights import write_weights
 
 EXAMPLES = Path(__file__).parents[3] / "simulations" / "stated" / "examples"
 #: Error of two implementations of the same descent, relative.
@@ -326,15 +325,26 @@ class TestFiles:
         answer = json.loads(capsys.readouterr().out)
         assert answer["verdict"] == "follows the theory at another rate"
 
-    def test_safetensors_is_optional(self, tmp_path, monkeypatch):
-        monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-        with pytest.raises(BadInput, match="needs another package: pip install safetensors"):
-            read(tmp_path / "run.safetensors")
-
     def test_safetensors(self, run, tmp_path):
+        """A file with all arrays, and a folder with a file for each checkpoint."""
+        file = write_weights(tmp_path / "run.safetensors", run, "F64")
+        assert against(read(file), TestSaadSolla.FILE).follows
+        for step, J in zip(run["steps"], run["J"]):
+            arrays = {"J": J, "B": run["B"], "learning_rate": 0.5}
+            (tmp_path / "folder").mkdir(exist_ok=True)
+            write_weights(tmp_path / f"folder/step-{step}.safetensors", arrays, "F64")
+        loaded = read(tmp_path / "folder")
+        np.testing.assert_array_equal(loaded["J"], run["J"])
+        assert loaded["learning_rate"].shape == ()
+        steps = write_weights(tmp_path / "steps.safetensors", {"steps": [0, 2**60]}, "I64")
+        assert read(steps)["steps"].tolist() == [0, 2**60]
+
+    def test_safetensors_of_the_library(self, run, tmp_path):
         numpy = pytest.importorskip("safetensors.numpy")
-        numpy.save_file({"J": run["J"], "B": run["B"]}, tmp_path / "run.safetensors")
-        np.testing.assert_array_equal(read(tmp_path / "run.safetensors")["J"], run["J"])
+        arrays = {"J": run["J"], "steps": np.arange(3), "learning_rate": np.array(0.5)}
+        numpy.save_file(arrays, tmp_path / "run.safetensors")
+        for name, values in read(tmp_path / "run.safetensors").items():
+            np.testing.assert_array_equal(values, arrays[name])
 
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
@@ -349,6 +359,7 @@ class TestFiles:
             (["{run}", "--theory", "{file}", "--batch", "1.5"], "batch is not allowed"),
             (["{run}", "--theory", "{file}", "--batch", "2"], "is not allowed"),
             (["{damaged}", "--theory", "{file}"], "cannot read"),
+            (["{short}", "--theory", "{file}"], "it does not begin like a file of safetensors"),
             (["{empty}", "--theory", "{file}"], "a file for each checkpoint"),
             (["{file}", "--theory", "{file}"], "it must be .npz, .safetensors or a folder"),
         ],
@@ -358,6 +369,8 @@ class TestFiles:
         files |= {"empty": tmp_path / "empty", "file": TestSaadSolla.FILE}
         np.savez(files["run"], **run)
         files["damaged"].write_bytes(b"PK garbage")
+        files["short"] = tmp_path / "short.safetensors"
+        files["short"].write_bytes(b"")
         files["empty"].mkdir()
         assert main(["against", *(argument.format(**files) for argument in arguments)]) == 2
         assert sentence in (error := capsys.readouterr().err)
