@@ -1,6 +1,7 @@
 """`patchdyn.against`: training runs in NumPy and JAX next to their theories."""
 
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import xarray
 from matplotlib.figure import Figure
+from scipy.special import softmax
 
 from dynamics import ParameterError, Problem
 from dynamics.full import FullPopulation
@@ -115,6 +117,49 @@ class TestPositional:
         result = against({**exact, "learning_rate": 20.0}, "positional", **self.CONSTANTS)
         assert result.verdict is Verdict.OTHER_RATE
         assert np.isinf(result.error[-1])
+
+
+class TestMasked:
+    """Full matrices of the masked model, on all masks, with hidden areas."""
+
+    SIZES: ClassVar = {"G": 2, "C": 2, "N": 2, "M": 3, "z": 1.0}
+    AREAS = (2, 0, 1, 1, 2, 0)  # area 0 is the global one
+
+    def gradient(self, weights):
+        inside = np.eye(3)[list(self.AREAS)]
+        slopes = {name: np.zeros_like(x) for name, x in weights.items()}
+        masks = list(combinations(range(6), self.SIZES["M"]))
+        for hidden in masks:
+            masked = np.isin(np.arange(6), hidden)
+            scores = weights["Upsilon"] + ~masked * (weights["Phi"] @ inside.T)
+            attention = softmax(scores, axis=1)
+            error = masked[:, None] * (inside - (attention * ~masked) @ inside)
+            change = -(error @ inside.T) * ~masked
+            change = attention * (change - (attention * change).sum(axis=1, keepdims=True))
+            slopes["Upsilon"] += change / len(masks)
+            slopes["Phi"] += (~masked * change) @ inside / len(masks)
+        return slopes
+
+    def run(self, scale):
+        rng = np.random.default_rng(0)
+        start = {
+            "Phi": scale * rng.normal(size=(6, 3)),
+            "Upsilon": scale * rng.normal(size=(6, 6)),
+        }
+        return descend(self.gradient, start, 2.0, 200, 20)
+
+    def test_areas_are_identified(self):
+        result = against(self.run(0.0), "masked", **self.SIZES)
+        assert result.follows
+        within(result.error, 0.0, ROUNDING)
+        within(result.projection.distance, 0.0, ROUNDING)
+        order = [self.AREAS[k] for k in result.projection.orders["patch"]]
+        assert order[:2] == [0, 0]
+        assert order[2] == order[3] != order[4] == order[5]
+
+    def test_random_start_leaves_the_manifold(self):
+        result = against(self.run(1.0), "masked", **self.SIZES)
+        assert result.verdict is Verdict.LEAVES
 
 
 class TestSaadSolla:
