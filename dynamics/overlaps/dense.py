@@ -22,9 +22,12 @@ _FUNCTIONS: Mapping[str, tuple[Callable[[Array], Array], Callable[[Array], Array
     "sigmoid": (expit, lambda y: expit(y) * expit(-y)),
     "tanh": (np.tanh, lambda y: 1.0 - np.tanh(y) ** 2),
     "relu": (lambda y: np.maximum(y, 0.0), lambda y: (y > 0.0).astype(float)),
+    "step": (lambda y: (y > 0.0).astype(float), np.zeros_like),
 }
 #: Step and end of the rule in each dimension.
 _STEP, _END = 0.25, 8.5
+#: Step and weights of a central difference of order six.
+_DIFFERENCE, _STENCIL = 5e-3, ((1, 0.75), (2, -0.15), (3, 1.0 / 60.0))
 
 
 class DenseProduct(NamedTuple):
@@ -107,6 +110,45 @@ class DenseModel(NamedTuple):
 
     def _mean(self, factors: tuple[DenseFactor, ...], vectors: Array) -> tuple[float, Array]:
         """Return the mean of a product of factors, and its gradient in all vectors."""
+        mean, basis, nodes, points, weights = self._rule(factors, vectors)
+        if any(factor.function == "step" for factor in factors):
+            return mean, self._difference(factors, vectors)
+        powers = [_FUNCTIONS[x.function][0](y) ** x.power for x, y in zip(factors, points)]
+        gradient = np.zeros_like(vectors)
+        for i, factor in enumerate(factors):
+            function, slope = _FUNCTIONS[factor.function]
+            own = factor.power * function(points[i]) ** (factor.power - 1) * slope(points[i])
+            others = np.prod(powers[:i] + powers[i + 1 :], axis=0) * own * weights
+            total = float(np.sum(others))
+            direction = ((nodes @ others) @ basis).reshape(len(self.data), vectors.shape[1])
+            for x in factor.products:
+                if x.is_datum:
+                    datum = self.data[x.other]
+                    moved = datum.deviation * direction[x.other]
+                    centre = total * self._centre(datum, vectors)
+                    gradient[x.vector] += x.coefficient * (moved + centre)
+                else:
+                    gradient[x.vector] += x.coefficient * total * vectors[x.other]
+                    gradient[x.other] += x.coefficient * total * vectors[x.vector]
+        return mean, gradient
+
+    def _difference(self, factors: tuple[DenseFactor, ...], vectors: Array) -> Array:
+        """Return the gradient of the mean of a product in all vectors by central differences."""
+        gradient = np.zeros_like(vectors)
+        used = {x.vector for factor in factors for x in factor.products}
+        used |= {x.other for factor in factors for x in factor.products if not x.is_datum}
+        for index in product(used, range(vectors.shape[1])):
+            for number, weight in _STENCIL:
+                for sign in (1.0, -1.0):
+                    moved = vectors.copy()
+                    moved[index] += sign * number * _DIFFERENCE
+                    gradient[index] += sign * weight * self._rule(factors, moved)[0]
+        return gradient / _DIFFERENCE
+
+    def _rule(
+        self, factors: tuple[DenseFactor, ...], vectors: Array
+    ) -> tuple[float, Array, Array, Array, Array]:
+        """Return the mean of a product; basis, nodes, arguments at the nodes, and weights."""
         dimension = vectors.shape[1]
         forms = np.zeros((len(factors), len(self.data), dimension))
         means = np.array([factor.constant for factor in factors])
@@ -120,28 +162,11 @@ class DenseModel(NamedTuple):
                     means[i] += x.coefficient * vectors[x.vector] @ vectors[x.other]
         basis = _basis(forms.reshape(len(factors), -1))
         coordinates = forms.reshape(len(factors), -1) @ basis.T
-        kinks = coordinates[[factor.function == "relu" for factor in factors]]
+        kinks = coordinates[[factor.function in ("relu", "step") for factor in factors]]
         nodes, weights = _wedges(kinks) if kinks.size else _nodes(len(basis))
         points = means[:, None] + coordinates @ nodes
         powers = [_FUNCTIONS[x.function][0](y) ** x.power for x, y in zip(factors, points)]
-        value = float(weights @ np.prod(powers, axis=0))
-        gradient = np.zeros_like(vectors)
-        for i, factor in enumerate(factors):
-            function, slope = _FUNCTIONS[factor.function]
-            own = factor.power * function(points[i]) ** (factor.power - 1) * slope(points[i])
-            others = np.prod(powers[:i] + powers[i + 1 :], axis=0) * own * weights
-            mean = float(np.sum(others))
-            direction = ((nodes @ others) @ basis).reshape(len(self.data), dimension)
-            for x in factor.products:
-                if x.is_datum:
-                    datum = self.data[x.other]
-                    moved = datum.deviation * direction[x.other]
-                    centre = mean * self._centre(datum, vectors)
-                    gradient[x.vector] += x.coefficient * (moved + centre)
-                else:
-                    gradient[x.vector] += x.coefficient * mean * vectors[x.other]
-                    gradient[x.other] += x.coefficient * mean * vectors[x.vector]
-        return value, gradient
+        return float(weights @ np.prod(powers, axis=0)), basis, nodes, points, weights
 
     @staticmethod
     def _centre(datum: DenseDatum, vectors: Array) -> Array:
@@ -196,7 +221,7 @@ def _wedges(kinks: Array) -> tuple[Array, Array]:
     """
     rank = kinks.shape[1]
     if rank > 2:
-        raise ValueError("relu is compared with vectors in at most two directions of a product")
+        raise ValueError("relu and step are compared with vectors in two directions")
     x, w = np.polynomial.legendre.leggauss(60)
     radius, weight = _END * (x + 1.0) / 2.0, _END / 2.0 * w
     weight = weight * np.exp(-(radius**2) / 2.0)

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from dynamics.overlaps.functions import Monomial, derivative
-from dynamics.overlaps.moments import Arithmetic, Moments, Normal
+from dynamics.overlaps.moments import FLOATS, Arithmetic, Moments, Normal
 
 #: Pairs of the number of a Gram entry and its coefficient.
 Coefficients = tuple[tuple[int, Any], ...]
@@ -96,6 +96,12 @@ class Expectations(NamedTuple):
 
     laws: tuple[Law, ...]
     members: tuple[tuple[int, tuple[Monomial, ...]], ...]
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether one of the means has no bound."""
+        laws = [Moments(x.families, Normal([], [], x.centred), FLOATS) for x in self.laws]
+        return any(laws[k].is_estimate(monomials) for k, monomials in self.members)
 
     def converted(self, convert: Callable[[Any], Any]) -> "Expectations":
         """Return the expectations with their numbers converted."""

@@ -2,8 +2,8 @@
 
 Three rules lead to closed forms: a Gaussian factor tilts the distribution, a power of a variable is
 removed by Stein's identity, and what remains is a mean of at most two error functions. Other
-products are integrated by the trapezoidal rule. No rule inverts the covariance, so that it may be
-degenerate. The same code computes in floats and in balls.
+products are integrated by the trapezoidal rule, with a bound in up to two dimensions. No rule
+inverts the covariance, so that it may be degenerate. The same code computes in floats and in balls.
 """
 
 import math
@@ -12,19 +12,34 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb
+from flint import acb, arb
+from scipy.special import owens_t
 
 from dynamics.core.balls.exact import above, exact, from_ball
 from dynamics.overlaps.functions import SLOPE, Monomial, derivative
-from dynamics.overlaps.trapezoid import Rule, rule_of
+from dynamics.overlaps.trapezoid import MOST_CERTIFIED, Rule, rule_of
 
 ONE: Monomial = (0, 0, 0)
 
 
-class Arithmetic(NamedTuple):
-    """Functions of numbers of one type: floats, or balls that contain the exact value."""
+class Arithmetic:
+    """Functions of numbers of one type: floats, or balls that contain the exact value.
 
-    certified: bool
+    Parameters
+    ----------
+    certified
+        Whether numbers are balls.
+    """
+
+    #: Whether numbers are formulas; `mean` then returns those without a closed form.
+    is_symbolic = False
+
+    def __init__(self, certified: bool) -> None:
+        self.certified = certified
+
+    def mean(self, families: Any, law: Any, monomials: Any) -> Any:
+        """Return the formula of a mean without a closed form."""
+        raise NotImplementedError
 
     def number(self, value: Any) -> Any:
         """Return an integer or a float as a number."""
@@ -48,10 +63,35 @@ class Arithmetic(NamedTuple):
             return 2 * x.asin() / arb.pi()
         return 2.0 * math.asin(min(1.0, max(-1.0, x))) / math.pi
 
+    def shifted_signs(self, x: Any, y: Any, r: Any) -> Any:
+        """Return the mean of sign(x + u) sign(y + v), with u and v of variance 1/2, correlation r.
+
+        Floats use Owen's T, balls integrate the derivative in r, which shares no code with it.
+        """
+        if not self.certified:
+            return _owen(math.sqrt(2.0) * x, math.sqrt(2.0) * y, r)
+        angle, squares, product = acb(r.asin()), acb(x * x + y * y), acb(2 * x * y)
+
+        def slope(s: acb, _: bool) -> acb:
+            return angle * ((product * (angle * s).sin() - squares) / (angle * s).cos() ** 2).exp()
+
+        return x.erf() * y.erf() + 2 * acb.integral(slope, 0, 1).real / arb.pi()
+
     @property
     def slope(self) -> Any:
         """2 / sqrt(pi)."""
         return 2 / arb.pi().sqrt() if self.certified else SLOPE
+
+
+def _owen(h: float, k: float, r: float) -> float:
+    """Return the mean of sign(h + u) sign(k + v) for standard normal u, v with correlation r."""
+    if h == k == 0.0:
+        return 2.0 * math.asin(r) / math.pi
+    scale, total = math.sqrt((1.0 - r) * (1.0 + r)), 1.0
+    for x, y in ((h, k), (k, h)):
+        ratio = (y - r * x) / (x * scale) if x else math.copysign(math.inf, y)
+        total -= 4.0 * float(owens_t(x, ratio))
+    return total - 2.0 * (h * k < 0.0 or (h * k == 0.0 and h + k < 0.0))
 
 
 FLOATS, BALLS = Arithmetic(False), Arithmetic(True)
@@ -114,13 +154,28 @@ class Moments:
         used = [k for k, monomial in enumerate(monomials) if monomial != ONE]
         if any(self.families[k] != "erf" for k in used):
             return False
-        functions = sum(monomials[k][1] for k in used)
-        return functions <= 1 or (functions == 2 and all(self.law.centred[k] for k in used))
+        return sum(monomials[k][1] for k in used) <= 2
+
+    def is_estimate(self, monomials: tuple[Monomial, ...]) -> bool:
+        """Return whether the mean has no bound, because of a rule in too many dimensions."""
+        used = sum(a > 0 or b > 0 for _, a, b in monomials)
+        return (
+            used > MOST_CERTIFIED
+            and "step" not in self.families
+            and not self._is_closed(tuple((0, a, b) for _, a, b in monomials))
+        )
 
     def _integral(self, monomials: tuple[Monomial, ...]) -> Any:
         """Return the mean by the trapezoidal rule."""
         used = tuple(k for k, monomial in enumerate(monomials) if monomial != ONE)
         chosen = tuple(monomials[k] for k in used)
+        if self.arithmetic.is_symbolic:
+            law = Normal(
+                [self.law.mean[k] for k in used],
+                [[self.law.covariance[j][k] for k in used] for j in used],
+                tuple(self.law.centred[k] for k in used),
+            )
+            return self.arithmetic.mean([self.families[k] for k in used], law, chosen)
         if used not in self._rules:
             mean = tuple(_middle(self.law.mean[k]) for k in used)
             covariance = tuple(
@@ -181,7 +236,10 @@ class _Closed:
                 return self.arithmetic.number(0)
             return self.arithmetic.erf(mean[k] / scales[0])
         j, k = used
-        return self.arithmetic.mean_of_signs(2 * covariance[j][k] / (scales[0] * scales[1]))
+        correlation = 2 * covariance[j][k] / (scales[0] * scales[1])
+        if centred[j] and centred[k]:
+            return self.arithmetic.mean_of_signs(correlation)
+        return self.arithmetic.shifted_signs(mean[j] / scales[0], mean[k] / scales[1], correlation)
 
 
 class _Orthant:

@@ -80,6 +80,7 @@ class OnePassRisk(OverlapRisk):
         require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
         self.batch = integer("batch", batch, 1)
         self._noise, self._noise_floats = noise, noise.formula.converted(_float)
+        self._mark_estimate(noise.formula)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -61,6 +61,13 @@ class OverlapRisk(Risk):
         self.evaluations = 0
         self._balls, self._floats = formula, formula.converted(_float)
         self._fixed, self._fixed_floats = fixed, tuple(map(_float, fixed))
+        self._mark_estimate(formula)
+
+    def _mark_estimate(self, formula: Formula) -> None:
+        """Mark the risk as an estimate if an expectation has no bound."""
+        if formula.expectations.is_estimate:
+            self.is_estimate = True
+            self.reason = "an estimate without a bound: a tensor rule in three dimensions"
 
     def checked(self, state: Any) -> Any:
         """Return a state as finite floats; raise ParameterError if no vectors have its overlaps."""
@@ -158,7 +165,7 @@ class OverlapRisk(Risk):
         """Return risk and gradient with certified bounds of quadrature and rounding.
 
         The state is taken as exact. The bounds contain the distance to the floats of `loss` and
-        `gradient`.
+        `gradient`; they are infinite where an expectation is an estimate.
         """
         loss, gradient = self.loss(state), self.gradient(state)
         if not (math.isfinite(loss) and np.isfinite(gradient).all()):

@@ -14,8 +14,8 @@ from dynamics.core.errors import ParameterError
 from dynamics.core.jit import kernel
 from dynamics.overlaps.dense import Array, DenseModel
 
-_FUNCTIONS = ("", "erf", "sigmoid", "tanh", "relu")
-_IDENTITY, _ERF, _SIGMOID, _TANH, _RELU = range(5)
+_FUNCTIONS = ("", "erf", "sigmoid", "tanh", "relu", "step")
+_IDENTITY, _ERF, _SIGMOID, _TANH, _RELU, _STEP = range(6)
 #: Steps between two tests for Ctrl-C.
 _CHUNK = 2000
 
@@ -194,4 +194,6 @@ def _function(code, y):
         return value, 1.0 - value * value
     if code == _RELU:
         return (y, 1.0) if y > 0.0 else (0.0, 0.0)
+    if code == _STEP:
+        return (1.0, 0.0) if y > 0.0 else (0.0, 0.0)
     return y, 1.0

@@ -3,7 +3,8 @@
 The variables are y = mean + L xi with L lower triangular and xi standard normal. For a function
 analytic in the strip |Im xi_d| < a, whose modulus integrates to at most M along each line of the
 strip, the rule with step h errs by at most 2 M / (exp(2 pi a / h) - 1) in dimension d. The bound
-also includes the truncation of the sums, and the rounding of L, nodes, functions and sums.
+also includes the truncation of the sums, and the rounding of L, nodes, functions and sums. In
+three dimensions the rule is an estimate without a bound.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,9 @@ _EXPONENT = 52.0
 _UNIT, _OPERATIONS = 2.0**-53, 64.0
 #: Half-widths of strips that are tried for the bound, relative to the one that the step aims at.
 _STRIPS = np.linspace(0.5, 1.0, 11)
-_MOST_NODES = 4096
+_MOST_NODES, _MOST_POINTS = 4096, 2**24
+#: Largest dimension with a bound.
+MOST_CERTIFIED = 2
 
 
 class Rule:
@@ -45,6 +48,8 @@ class Rule:
 
     def error(self, monomials: tuple[Monomial, ...], uncertain: tuple[Array, Array]) -> float:
         """Return a certified bound of the error of `integral`; see `Grid.error`."""
+        if len(monomials) > MOST_CERTIFIED:
+            return math.inf
         if monomials not in self._bounds:
             self._bounds[monomials] = _Bounds(self.grid, monomials)
         return self._bounds[monomials].total(uncertain)
@@ -59,12 +64,12 @@ def rule_of(
 
 
 class Grid(NamedTuple):
-    """Nodes of the rule in one or two dimensions.
+    """Nodes of the rule in one to three dimensions.
 
     Attributes
     ----------
     families
-        Families of the one or two variables.
+        Families of the variables.
     mean, factor
         Mean (n,) and lower triangular factor (n, n) of the covariance.
     steps, strips
@@ -110,6 +115,8 @@ class Grid(NamedTuple):
             strips.append(strip)
             nodes.append(node)
             weights.append(step * np.exp(-(node**2) / 2.0) / math.sqrt(2.0 * math.pi))
+        if math.prod(node.size for node in nodes) > _MOST_POINTS:
+            raise OverflowError(f"a variance of {np.max(covariance):.3g} needs too many nodes")
         return cls(
             families,
             mean,
@@ -121,18 +128,20 @@ class Grid(NamedTuple):
         )
 
     def points(self, variable: int) -> Array:
-        """Return a variable at the nodes; the second one has shape (nodes, nodes)."""
-        first = self.mean[variable] + self.factor[variable, 0] * self.nodes[0]
-        if variable == 0:
-            return first
-        return first[:, None] + self.factor[1, 1] * self.nodes[1]
+        """Return a variable at the nodes, (nodes,) * (variable + 1)."""
+        point = self.mean[variable] + self.factor[variable, 0] * self.nodes[0]
+        for d in range(1, variable + 1):
+            point = point[..., None] + self.factor[variable, d] * self.nodes[d]
+        return np.asarray(point)
 
     def integral(self, monomials: tuple[Monomial, ...]) -> float:
         """Return the mean of a product of monomials, one for each variable."""
+        inner: Any = 1.0
+        for k in reversed(range(1, len(monomials))):
+            inner = (values(self.families[k], monomials[k], self.points(k)) * inner) @ (
+                self.weights[k]
+            )
         outer = self.weights[0] * values(self.families[0], monomials[0], self.points(0))
-        if len(monomials) == 1:
-            return float(np.sum(outer))
-        inner = values(self.families[1], monomials[1], self.points(1)) @ self.weights[1]
         return float(np.sum(outer * inner))
 
     def error(
@@ -146,7 +155,14 @@ class Grid(NamedTuple):
             The integrand.
         uncertain
             Bounds of the errors of the mean (n,) and of the covariance (n, n).
+
+        Returns
+        -------
+        float
+            Infinite in three dimensions.
         """
+        if len(monomials) > MOST_CERTIFIED:
+            return math.inf
         return _Bounds(self, monomials).total(uncertain)
 
 
@@ -266,13 +282,15 @@ class _Bounds:
 
 
 def cholesky(covariance: Array) -> Array:
-    """Return L with L L^T = covariance, of order 1 or 2, also of a degenerate covariance."""
+    """Return L with L L^T = covariance, also of a degenerate covariance."""
     factor = np.zeros_like(covariance)
-    first = math.sqrt(max(covariance[0, 0], 0.0))
-    factor[0, 0] = first
-    if len(covariance) == 2:
-        factor[1, 0] = covariance[1, 0] / first if first else 0.0
-        factor[1, 1] = math.sqrt(max(covariance[1, 1] - factor[1, 0] ** 2, 0.0))
+    for k, row in enumerate(covariance):
+        pivot = math.sqrt(max(row[k] - np.sum(factor[k, :k] ** 2), 0.0))
+        factor[k, k] = pivot
+        if pivot:
+            factor[k + 1 :, k] = (
+                covariance[k + 1 :, k] - factor[k + 1 :, :k] @ factor[k, :k]
+            ) / pivot
     return factor
 
 

@@ -142,9 +142,11 @@ def dense_model(theory: OverlapTheory, values: dict[str, float]) -> DenseModel:
 
 
 def _with_relu(factors: Iterable[ConcreteFactor]) -> list[ConcreteFactor]:
-    """Return factors with x^n step(x) as a power of relu."""
+    """Return factors with x^n step(x) as a power of relu; other steps remain."""
+    factors = list(factors)
     steps = {x.products for x in factors if x.function == "step"}
-    others = (x for x in factors if x.function != "step")
+    fields = {x.products for x in factors if not x.function}
+    others = (x for x in factors if x.function != "step" or x.products not in fields)
     return [
         x._replace(function="relu") if not x.function and x.products in steps else x for x in others
     ]

@@ -91,7 +91,9 @@ def digits(risk: OverlapRisk, state: np.ndarray, time: float = 0.0) -> Digits:
 
 def _digits(error: float) -> int:
     """Return the number of digits that a relative error proves, at most 17."""
-    return 17 if error == 0.0 else max(0, min(17, math.floor(-math.log10(error))))
+    if error == 0.0 or error >= 1.0:
+        return 17 if error == 0.0 else 0
+    return min(17, math.floor(-math.log10(error)))
 
 
 def described(findings: OverlapFindings) -> str:

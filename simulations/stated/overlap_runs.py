@@ -15,6 +15,7 @@ from dynamics.overlaps.sampling import sampled_descent
 from simulations.solver_options import OPTIMIZER, Solver
 from simulations.stated.overlap_check import dense_model, orbits, vectors_of
 from symbolic.overlaps import OverlapTheory
+from symbolic.overlaps.noise import require_gradient
 from symbolic.theory import TheoryError
 
 #: Largest number of runs and of data of a step.
@@ -153,7 +154,7 @@ def stochastic_runs(
     ParameterError
         If an argument is outside its domain, or if a run diverges.
     TheoryError
-        If there are several spaces, or vectors on a sphere.
+        If there are several spaces, or vectors on a sphere, or if the loss of a datum jumps.
     """
     rate = finite("learning_rate", learning_rate)
     require(rate > 0.0, "learning_rate", rate, "greater than 0")
@@ -165,6 +166,7 @@ def stochastic_runs(
             "a sphere",
             theory.location,
         )
+    require_gradient(theory.loss, theory.parameters)
     numbers = dict(values)
     pairs = orbits(theory, numbers)
     overlaps = {pair: start[theory.names[pair]] for pair in pairs}

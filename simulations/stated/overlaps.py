@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from simulations.stated.overlap_check import OverlapCheck
     from simulations.stated.overlap_runs import StochasticRuns
 
+#: Formats of exported modules.
+MODULES = ("python", "jax")
 #: Decimal digits of numbers that are not rational.
 _DIGITS = 50
 
@@ -95,7 +97,13 @@ class UserOverlapTheory:
         return theory.checked({**defaults, **values})
 
     def export(self, form: str = "text") -> str:
-        """Return the derived loss for all sizes, as ``"text"`` or ``"latex"``.
+        """Return the derived loss for all sizes.
+
+        Parameters
+        ----------
+        form
+            ``"text"`` or ``"latex"``; ``"python"`` or ``"jax"``, a module that imports only NumPy,
+            or JAX, and defines ``loss``, ``gradient`` and ``step``.
 
         Raises
         ------
@@ -105,6 +113,10 @@ class UserOverlapTheory:
         from simulations.stated.overlap_check import require_agreement
 
         require_agreement(self.statement)
+        if form in MODULES:
+            from simulations.stated.overlap_export import module
+
+            return module(self.statement, form)
         return equations(self.statement, form)
 
     def one_pass(
@@ -212,9 +224,9 @@ def risk(
     problem = TheoryProblem(theory.name, dict(values), dict(start))
     fixed = [value for x in pairs if (value := theory.fixed(x)) is not None]
     with ctx.workprec(BITS):
-        formula = _formula([theory.reduced], numbers, entries)
+        loss = formula([theory.reduced], numbers, entries)
         return OverlapRisk(
-            problem, formula, tuple(map(numbers.ball, fixed)), algebra(theory, numbers, entries)
+            problem, loss, tuple(map(numbers.ball, fixed)), algebra(theory, numbers, entries)
         )
 
 
@@ -252,8 +264,8 @@ def one_pass(
     for leading, rest in (theory.noise[pair] for pair in pairs):
         sums.append(leading._replace(terms=leading.terms + rest.terms) if correction else leading)
     with ctx.workprec(BITS):
-        formula = _formula(sums, numbers, entries)
-    noise = Noise(tuple(orders.index(theory.names[pair]) for pair in pairs), formula)
+        moments = formula(sums, numbers, entries)
+    noise = Noise(tuple(orders.index(theory.names[pair]) for pair in pairs), moments)
     return OnePassRisk(population, noise, learning_rate, batch)
 
 
@@ -307,7 +319,7 @@ class Numbers:
         return middle + abs(middle) * arb(0, 10.0 ** (5 - _DIGITS))
 
 
-def _formula(many: Sequence[Reduced], numbers: Numbers, entries: Mapping[Pair, int]) -> Formula:
+def formula(many: Sequence[Reduced], numbers: Numbers, entries: Mapping[Pair, int]) -> Formula:
     """Return sums of products of the same expectations at given sizes and constants."""
 
     def coefficients(pairs: tuple[tuple[Pair, sp.Expr], ...]) -> Coefficients:
@@ -336,8 +348,13 @@ def _formula(many: Sequence[Reduced], numbers: Numbers, entries: Mapping[Pair, i
     return Formula(Expectations(tuple(converted), tuple(members)), tuple(terms))
 
 
-def algebra(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]) -> Algebra:
-    """Return the equivariant matrices of a theory at given sizes."""
+def algebra(
+    theory: OverlapTheory,
+    numbers: Numbers,
+    entries: Mapping[Pair, int],
+    has_numbers: bool = True,
+) -> Algebra:
+    """Return the equivariant matrices of a theory, without irreducible blocks for symbols."""
     pairs = [pair for pair in theory.pairs if pair.unordered in entries]
     stored = {theory.pairs.index(pair): k for k, pair in enumerate(pairs)}
     index = {pair: k for k, pair in enumerate(pairs)}
@@ -359,7 +376,7 @@ def algebra(theory: OverlapTheory, numbers: Numbers, entries: Mapping[Pair, int]
         sphere=tuple(map(on_sphere, pairs)),
         number=tuple(numbers.integer(pair.number) for pair in entries),
         representative=tuple(index[pair] for pair in orders),
-        blocks=_blocks(theory, numbers, index),
+        blocks=_blocks(theory, numbers, index) if has_numbers else Blocks((), ()),
     )
 
 

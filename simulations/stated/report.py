@@ -1,5 +1,6 @@
 """Claims about a theory file for the report: its reduction and its conjectures."""
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -13,16 +14,21 @@ from simulations.figures import report_figure
 from simulations.figures.shared import draw_run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
 from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.stated import overlap_findings
 from simulations.stated.conjectures import conjectures_of, rerun_command
 from simulations.stated.findings import AGREES, examine
 from simulations.stated.formulas import first_times
+from simulations.stated.overlap_check import TOLERANCE
 from simulations.stated.system import UserTheorySystem
 from simulations.system import System
+from symbolic.overlaps import OverlapTheory
 
 
 def claims_of(theory: System) -> tuple[Claim, ...]:
     """Return the claims of a file: exactness of the reduction, and its conjectures."""
     assert isinstance(theory, UserTheorySystem)
+    if isinstance(theory.theory, OverlapTheory):
+        return (_overlap_claim(theory, theory.theory),)
     name = theory.theory_of_index_sets.name
     paper = Paper(theory.theory.paper, f"{name}, as {theory.path.name} states it", "")
     reduction = Claim(
@@ -44,6 +50,53 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
         paper=paper,
     )
     return reduction, *conjectures_of(theory, paper)
+
+
+def _overlap_claim(system: UserTheorySystem, theory: OverlapTheory) -> Claim:
+    """Return the claim that descent on overlaps is descent on vectors."""
+    return Claim(
+        id=f"{theory.name.replace(' ', '-')}-overlaps",
+        place="the whole statement",
+        statement=(
+            "Gradient descent on the vectors moves their overlaps by an exact step, in every "
+            "dimension that is at least the number of vectors."
+        ),
+        method="Loss and steps on overlaps against gradient descent on vectors at small sizes.",
+        criterion=f"Equality up to rounding: {TOLERANCE:g}, relative to 1 + the value.",
+        tables={"overlaps": OVERLAPS, "digits": DIGITS},
+        measure=partial(_overlaps, system, theory),
+        headline=_counts,
+        finding=(
+            "{order_parameters} order parameters, {expectations} expectations; steps on overlaps "
+            "and on vectors differ by {difference:.1e}."
+        ),
+        tolerance=TOLERANCE,
+        assumptions="descent on vectors is built from the same file",
+        command=rerun_command(system),
+        paper=Paper(theory.paper, f"{theory.name}, as {system.path.name} states it", ""),
+    )
+
+
+OVERLAPS = Table(
+    index=(),
+    columns={
+        "order_parameters": Column("order parameters"),
+        "expectations": Column("expectations in the loss"),
+        "difference": Column("largest difference from descent on vectors", atol=TOLERANCE),
+    },
+    strict={
+        "steps on overlaps are steps on vectors up to rounding": lambda t: (
+            t.difference <= TOLERANCE
+        ),
+    },
+)
+DIGITS = Table(
+    index=("time", "number"),
+    columns={
+        "digits": Column("digits proved in ball arithmetic"),
+        "bound": Column("bound of the relative error", missing="none is proved", rtol=math.inf),
+    },
+)
 
 
 REDUCTION = Table(
@@ -119,6 +172,36 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
     return Measurement(tables, dict(findings.check.at), (figure,), theory.equations)
 
 
+def _overlaps(system: UserTheorySystem, theory: OverlapTheory, context: Context) -> Measurement:
+    findings = overlap_findings.examine(theory)
+    row = {
+        "order_parameters": len(findings.order_parameters),
+        "expectations": findings.expectations,
+        "difference": max(findings.check.loss, findings.check.overlaps),
+    }
+    digits = [
+        {"time": x.time, "number": name, "digits": number, "bound": _finite(x.bound[name])}
+        for x in findings.digits
+        for name, number in x.proved.items()
+    ]
+    case = system.build({})
+    run = system.solve(case, population=system.population(case))
+    tables = {"overlaps": OVERLAPS.frame([row]), "digits": DIGITS.frame(digits)}
+    figure = _figure(system, case, run, {})
+    return Measurement(tables, dict(findings.check.values), (figure,), system.equations)
+
+
+def _counts(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    row = tables["overlaps"].data.iloc[0]
+    counts = {name: int(row[name]) for name in ("order_parameters", "expectations")}
+    return {**counts, "difference": row.difference}
+
+
+def _finite(bound: float) -> float:
+    """Return a bound, or NaN if there is none."""
+    return bound if math.isfinite(bound) else math.nan
+
+
 def _figure(
     theory: UserTheorySystem, case: Case, run: Trajectory, columns: Mapping[str, np.ndarray]
 ) -> Figure:
@@ -131,7 +214,7 @@ def _figure(
     )
     at = ", ".join(f"{name} = {x:g}" for name, x in case.problem.values.items())
     return report_figure(
-        f"{theory.theory.name}-run", f"{theory.theory.name}: one flow",
+        f"{theory.theory.name.replace(' ', '-')}-run", f"{theory.theory.name}: one flow",
         f"Order parameters and population risk against flow time at {at}.",
         draw_run, data, (7.0, 6.0),
     )  # fmt: skip

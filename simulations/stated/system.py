@@ -38,7 +38,7 @@ from simulations.stated.law import Numbers
 from simulations.stated.overlap_runs import OverlapSolver, stochastic_runs
 from simulations.stated.sizes import by_sum
 from simulations.system import RECORDS, System
-from symbolic.overlaps import OverlapTheory
+from symbolic.overlaps import OverlapTheory, export
 from symbolic.theory import Constant, Size, Theory, TheoryError
 from symbolic.theory.export.printed import latex_equations
 from symbolic.theory.load import content, load_statement
@@ -207,7 +207,9 @@ class UserTheorySystem(System):
     @property
     def equations(self) -> list[str]:
         """Derived equations of the file, for all sizes, as formulas in LaTeX."""
-        return [] if isinstance(self.theory, OverlapTheory) else latex_equations(self.theory)
+        if isinstance(self.theory, OverlapTheory):
+            return export.latex_equations(self.theory)
+        return latex_equations(self.theory)
 
     @property
     def command_option(self) -> str:

@@ -11,7 +11,7 @@ exact step on the overlaps, in every dimension that is at least the number of ve
   an `symbolic.theory.Exchangeable` set
 - data: `Normal`, with a variance and a mean along a direction
 - expressions: ``J["k"] @ x`` (a field), ``J["k"] @ B["m"]`` (an overlap); ``+ - *``, whole powers;
-  ``.erf() .relu() .sigmoid() .tanh()`` of linear combinations of fields and overlaps;
+  ``.erf() .relu() .step() .sigmoid() .tanh()`` of linear combinations of fields and overlaps;
   ``.sum("k")``; ``sqrt(2)`` for an exact number
 """
 

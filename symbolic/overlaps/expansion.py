@@ -22,8 +22,10 @@ from symbolic.theory.sets import Exchangeable
 #: Largest number of summed indices over one set in a term of the expanded loss.
 MOST_INDICES = 6
 #: Largest number of functions with different arguments in one expectation.
-MOST_ARGUMENTS = 2
-#: Largest number of relu with different arguments in one expectation.
+MOST_ARGUMENTS = 3
+#: Largest number of error functions in a closed form.
+MOST_CLOSED = 2
+#: Largest number of steps (also of relu) with different arguments in one expectation.
 MOST_STEPS = 3
 #: Factors of a product, with their coefficient.
 Sums = dict[tuple[Factor, ...], sp.Expr]
@@ -114,36 +116,35 @@ def _component(factors: tuple[Factor, ...], location: Any) -> Component:
 
 def _require_integrable(variables: Mapping[tuple[str, Linear], list[int]], location: Any) -> None:
     """Raise `TheoryError` if an expectation has no closed form and too many arguments."""
-    functions = [(family, x, m[1]) for (family, x), m in variables.items() if m[1]]
-    steps = [x for family, x, _ in functions if family == "step"]
+    used = {key: m for key, m in variables.items() if m[1] or m[2]}
+    steps = [x for family, x in used if family == "step"]
     if steps:
-        _require_orthant(steps, len(functions), location)
+        _require_orthant(steps, len(used), location)
         return
-    arguments = {x for _, x, _ in functions}
-    is_closed = sum(power for *_, power in functions) <= MOST_ARGUMENTS and all(
-        family == "erf" and _mean(x) == (0, ()) for family, x, _ in functions
-    )
+    is_closed = all(family == "erf" for family, _ in used)
+    is_closed = is_closed and sum(m[1] for m in used.values()) <= MOST_CLOSED
     require(
-        is_closed or len(arguments) <= MOST_ARGUMENTS,
-        f"an expectation of functions of {len(arguments)} different fields is not allowed: "
-        f"at most {MOST_ARGUMENTS} can be integrated with a bound; sample the data instead, "
-        "or write a loss in which fewer functions are multiplied",
+        is_closed or len(used) <= MOST_ARGUMENTS,
+        f"an expectation of functions of {len(used)} different fields is not allowed: at most "
+        f"{MOST_ARGUMENTS} can be integrated; sample the data, as runs of one-pass SGD on vectors "
+        "do, or write a loss in which fewer functions are multiplied",
         location,
     )
 
 
 def _require_orthant(steps: list[Linear], functions: int, location: Any) -> None:
-    """Raise `TheoryError` unless an expectation with relu has a closed form."""
+    """Raise `TheoryError` unless an expectation with relu or step has a closed form."""
     require(
         len(steps) == functions and all(_mean(x) == (0, ()) for x in steps),
-        "relu of a field with a mean, or times another function of fields, is not allowed: the "
-        "expectation has no closed form; use erf",
+        "relu or step of a field with a mean, or times another function of fields, is not allowed: "
+        "the expectation has no closed form; use erf",
         location,
     )
     require(
         len(steps) <= MOST_STEPS,
-        f"relu of {len(steps)} different fields in one expectation is not allowed: the probability "
-        "of an orthant of four normal variables has no closed form; use erf, or runs on vectors",
+        f"relu or step of {len(steps)} different fields in one expectation is not allowed: the "
+        "probability of an orthant of four normal variables has no closed form; use erf, or runs "
+        "on vectors",
         location,
     )
 

@@ -34,10 +34,24 @@ def equations(theory: OverlapTheory, form: str) -> str:
     """
     require(
         form in _MOTION,
-        f"export = {form} is not allowed for a theory in overlaps: its expectations are computed "
-        "by the package; use text or latex",
+        f"export = {form} is not allowed: it must be one of text, latex, python, jax",
         theory.location,
     )
+    lines = _rows(theory, form)
+    if form == "text":
+        return "\n".join([*(f"{left} = {right}" for left, right in lines), _MOTION[form], ""])
+    body = [rf"{left} &= {right} \\" for left, right in lines]
+    return "\n".join([r"\begin{align*}", *body, _MOTION[form], r"\end{align*}", ""])
+
+
+def latex_equations(theory: OverlapTheory) -> list[str]:
+    """Return loss, expectations and motion, each as a LaTeX formula."""
+    motion = _MOTION["latex"].replace("&", "").split(r", \quad ")
+    return [*(f"{left} = {right}" for left, right in _rows(theory, "latex")), *motion]
+
+
+def _rows(theory: OverlapTheory, form: str) -> list[tuple[str, str]]:
+    """Return both sides of the equations of the loss and of each expectation."""
     printed: Callable[[sp.Expr], str] = sp.sstr if form == "text" else sp.latex
     reduced = theory.reduced
     means = [sp.Symbol(f"E{k + 1}" if form == "text" else f"E_{{{k + 1}}}")
@@ -46,10 +60,7 @@ def equations(theory: OverlapTheory, form: str) -> str:
     lines = [("loss" if form == "text" else r"\ell", printed(loss))]
     for symbol, component in zip(means, reduced.components):
         lines.append((str(symbol), _expectation(theory, component, printed, form)))
-    if form == "text":
-        return "\n".join([*(f"{left} = {right}" for left, right in lines), _MOTION[form], ""])
-    body = [rf"{left} &= {right} \\" for left, right in lines]
-    return "\n".join([r"\begin{align*}", *body, _MOTION[form], r"\end{align*}", ""])
+    return lines
 
 
 def _expectation(

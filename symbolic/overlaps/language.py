@@ -313,18 +313,20 @@ class Expression:
         return self * self._apply("step", "relu")
 
     def step(self) -> Expression:
-        """Raise `TheoryError`: the loss of a datum has no gradient."""
-        raise TheoryError(
-            "step is not allowed: the loss of a datum would have the gradient 0 almost everywhere; "
-            "use relu, or erf of a large multiple"
-        )
+        """Return the Heaviside function: 1 where a linear combination is positive, otherwise 0.
+
+        Its mean has a gradient, but a datum has none: one-pass SGD requires a step of fixed
+        directions only.
+        """
+        return self._apply("step")
 
     def softmax(self, over: str = "") -> Expression:
         """Raise `TheoryError`: its mean over normal data is an integral over all tokens."""
         raise TheoryError(
             f"softmax over {over or 'tokens'} is not allowed: its mean over normal data is an "
-            "integral with one dimension for each token; softmax of two tokens is the sigmoid of "
-            "the difference of their scores"
+            "integral with one dimension for each token, and their number is symbolic; softmax of "
+            "two tokens is the sigmoid of the difference of their scores; for more, write data "
+            "without softmax or sample them"
         )
 
     def sum(self, index: str) -> Expression:

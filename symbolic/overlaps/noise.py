@@ -7,15 +7,16 @@ the space enters through the mean of |x|^2 f = d v f + x . grad f, with v the va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import sympy as sp
 
 from symbolic.overlaps.expansion import Reduced, Sums, add, patterns, reduced
 from symbolic.overlaps.gram import Pair
-from symbolic.overlaps.language import Element, Expression, Normal, renamed
+from symbolic.overlaps.language import Element, Expression, Family, Normal, renamed
 from symbolic.overlaps.terms import Factor, Inner, Linear, Term, inner, merged, replaced, slopes
+from symbolic.theory.errors import require
 from symbolic.theory.sets import Exchangeable
 
 
@@ -53,8 +54,8 @@ def noise(loss: Expression, pairs: Sequence[Pair]) -> list[Noise]:
             vectors.append(Element(family, None if family.over is None else name))
         leading: Sums = {}
         correction: Sums = {}
-        for left, x in _gradient(loss.terms, vectors[0]):
-            for right, y in _gradient(copies, vectors[1]):
+        for left, x in _gradient(loss.terms, vectors[0], loss.location):
+            for right, y in _gradient(copies, vectors[1], loss.location):
                 factors = merged((*left.factors, *right.factors))
                 for number, numbers in patterns((*left.bound, *right.bound), given):
                     scale = left.coefficient * right.coefficient * number
@@ -67,7 +68,17 @@ def noise(loss: Expression, pairs: Sequence[Pair]) -> list[Noise]:
     return [Noise(*parts[k : k + 2]) for k in range(0, len(parts), 2)]
 
 
-def _gradient(terms: tuple[Term, ...], vector: Element) -> Iterator[tuple[Term, Element]]:
+def require_gradient(loss: Expression, families: Iterable[Family]) -> None:
+    """Raise `TheoryError` if the loss of a datum jumps where trained vectors move."""
+    for family in families:
+        element = Element(family, None if family.over is None else "#a")
+        for _ in _gradient(loss.terms, element, loss.location):
+            pass
+
+
+def _gradient(
+    terms: tuple[Term, ...], vector: Element, location: Any
+) -> Iterator[tuple[Term, Element]]:
     """Yield the gradient in a vector: terms, each times a datum or another vector."""
     for term in terms:
         for k, factor in enumerate(term.factors):
@@ -84,6 +95,13 @@ def _gradient(terms: tuple[Term, ...], vector: Element) -> Iterator[tuple[Term, 
                         factors = replaced((*rest, *slope), numbers)
                         if _vanishes(factors):
                             continue
+                        require(
+                            all(x.function != "delta" for x in factors),
+                            f"step of a field of {vector.family} is not allowed in one-pass SGD: "
+                            "the loss of a datum jumps and has no gradient; use gradient flow or "
+                            "descent, or erf of a large multiple",
+                            location,
+                        )
                         scale = term.coefficient * weight * coefficient
                         yield Term(scale, factors, bound), other.at(numbers)
 

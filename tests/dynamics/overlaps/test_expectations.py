@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, ctx
 
 from dynamics.core.balls.exact import exact
 from dynamics.overlaps.functions import derivative, largest, values
@@ -181,3 +181,51 @@ def test_moments_of_three_steps_and_their_derivatives():
     for b, slope in enumerate(slopes, start=1):
         value = moments.of(((0, 0, b), (1, 1, 0), (0, 0, 0)))
         assert value == pytest.approx(slope, rel=1e-3, abs=0)
+
+
+@pytest.mark.parametrize("name", ["regular", "degenerate"])
+def test_the_rule_in_three_dimensions_agrees_with_lower_ones(name):
+    """A mean is that of two dimensions where a variable is independent or equal to another."""
+    covariance = np.zeros((3, 3))
+    covariance[:2, :2] = COVARIANCES[name]
+    covariance[2, 2] = 0.8
+    mean, monomials = np.array([0.3, -0.2, 0.1]), ((0, 1, 0), (1, 2, 0), (0, 2, 0))
+    families = ("sigmoid", "erf", "tanh")
+    grid = Grid.of(families, mean, covariance)
+    pair = Grid.of(families[:2], mean[:2], covariance[:2, :2]).integral(monomials[:2])
+    single = Grid.of(families[2:], mean[2:], covariance[2:, 2:]).integral(monomials[2:])
+    assert grid.integral(monomials) == pytest.approx(pair * single, rel=1e-12, abs=0)
+    assert grid.error(monomials) == math.inf
+    copies = covariance[np.ix_([0, 1, 1], [0, 1, 1])]
+    equal = Grid.of(("sigmoid", "erf", "erf"), mean[[0, 1, 1]], copies)
+    expected = Grid.of(families[:2], mean[:2], covariance[:2, :2]).integral(((0, 1, 0), (1, 3, 0)))
+    split = equal.integral(((0, 1, 0), (1, 1, 0), (0, 2, 0)))
+    assert split == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def test_too_many_nodes_in_three_dimensions_are_rejected():
+    """Large variances in all dimensions need more points than are allowed."""
+    covariance = np.diag([3e3, 3e3, 3e3])
+    with pytest.raises(OverflowError, match="too many nodes"):
+        Grid.of(("tanh",) * 3, np.zeros(3), covariance)
+
+
+@pytest.mark.parametrize("name", ["regular", "degenerate", "large"])
+@pytest.mark.parametrize("mean", [(0.3, -0.2), (0.0, 0.5), (0.0, -0.5), (0.0, 0.0), (2.0, 1.0),
+                                  (-3.0, -0.1), (1e-12, 0.0)])  # fmt: skip
+def test_owens_function_agrees_with_the_rule_and_with_balls(mean, name):
+    """Two error functions of fields with means: floats, balls and the certified rule."""
+    monomials = ((0, 1, 0), (1, 1, 1))
+    rows = COVARIANCES[name]
+    grid = Grid.of(("erf", "erf"), np.array(mean), np.array(rows))
+    values = []
+    for arithmetic, number in ((FLOATS, float), (BALLS, exact)):
+        shifted = [[number(x) for x in row] for row in rows]
+        shifted_law = Normal([number(x) for x in mean], shifted, (False, False))
+        with ctx.workprec(106):
+            values.append(Moments(("erf", "erf"), shifted_law, arithmetic).of(monomials))
+            values.append(Moments(("erf", "erf"), shifted_law, arithmetic).of(((0, 1, 0),) * 2))
+    for value, ball, own in zip(values[:2], values[2:], (monomials, ((0, 1, 0),) * 2)):
+        assert abs(exact(value) - ball) <= arb(4e-15)
+        assert ball.rad() < 1e-27
+        assert abs(exact(grid.integral(own)) - ball) <= arb(grid.error(own))

@@ -12,7 +12,7 @@ from dynamics import ParameterError
 from dynamics.core.balls.exact import exact
 from dynamics.overlaps.moments import BALLS
 from simulations.cli import main
-from simulations.stated import examples, overlap_check
+from simulations.stated import examples, overlap_check, overlap_findings
 from simulations.stated.overlaps import UserOverlapTheory
 from simulations.stated.overlaps import risk as risk_of
 from symbolic.overlaps import Directions, Euclidean, Normal, OverlapTheory, Size, Vectors, sqrt
@@ -333,3 +333,60 @@ def test_the_noise_of_one_rectified_unit_is_that_of_runs():
     assert np.any(np.abs(without - runs.mean[-1]) > 6 * errors)
     with pytest.raises(TheoryError, match="orthant of four normal variables"):
         relu_units().one_pass(learning_rate=0.3)
+
+
+def one_field(loss):
+    """Return a theory of one trained vector, one direction and one datum."""
+    space = Euclidean("coordinate", Size("d"))
+    w, u, x = Vectors("w", space), Directions("u", space), Normal("x", space)
+    return UserOverlapTheory(
+        OverlapTheory(
+            "one field", "test", sizes=(Size("d"),), parameters=(w,), directions=(u,), data=(x,),
+            loss=loss, start={"w.w": 0.6, "w.u": 0.3},
+        )
+    )  # fmt: skip
+
+
+def test_the_loss_of_two_perceptrons_is_their_angle():
+    """Descent on steps agrees with vectors; its rate follows from the angle over pi."""
+    theory = one_field(lambda w, u, x: ((w @ x).step() - (u @ x).step()) ** 2)
+    assert theory.check().overlaps < 1e-12
+    risk = theory.risk(d=5)
+    cosine = 0.3 / np.sqrt(0.6)
+    assert risk.loss([0.6, 0.3]) == pytest.approx(np.arccos(cosine) / np.pi, rel=1e-14, abs=0)
+    assert 0.0 < risk.evaluate([0.6, 0.3]).bound < 1e-15
+    slope = 1.0 / (np.pi * np.sqrt(1.0 - cosine**2) * np.sqrt(0.6))  # of w u, minus w u / q at w w
+    expected = [0.0, -slope * (1.0 - 0.3**2 / 0.6)]
+    order = [risk.order_parameters.index(name) for name in ("w.w", "w.u")]
+    within(risk.gradient([0.6, 0.3])[order], expected, 1e-14)
+
+
+def test_runs_on_labels_that_jump():
+    """The labels of a perceptron allow one-pass SGD, a student that jumps does not."""
+    theory = one_field(lambda w, u, x: ((w @ x) - (u @ x).step()) ** 2 / 2)
+    start = np.array([0.6, 0.3])
+    risk = theory.one_pass(learning_rate=0.2, d=6)
+    runs = theory.stochastic_runs(learning_rate=0.2, steps=1, runs=1500, initial=start, d=6)
+    errors = runs.deviation[-1] / np.sqrt(1500)
+    assert np.all(np.abs(risk.step(start, 0.2) - runs.mean[-1]) < 4 * errors)
+    jumps = one_field(lambda w, u, x: ((w @ x).step() - (u @ x).step()) ** 2)
+    with pytest.raises(TheoryError, match="step of a field of w is not allowed in one-pass SGD"):
+        jumps.stochastic_runs(learning_rate=0.2, steps=1, d=6)
+
+
+def test_three_functions_are_an_estimate():
+    """They agree with vectors and differences, and have no certified digits."""
+    theory = one_field(
+        lambda w, u, x: (w @ x).sigmoid() * (u @ x).tanh() * (w @ x + u @ x).erf() + (w @ x) ** 2
+    )
+    assert theory.check().overlaps < 1e-12
+    risk, state = theory.risk(d=5), np.array([0.6, 0.3])
+    assert risk.is_estimate
+    assert "without a bound" in risk.reason
+    assert risk.evaluate(state).bound == np.inf
+    assert overlap_findings.digits(risk, state).proved["risk"] == 0
+    columns = [
+        (risk.gradient(state + 1e-5 * e) - risk.gradient(state - 1e-5 * e)) / 2e-5
+        for e in np.eye(2)
+    ]
+    within(np.array(columns).T, risk.jacobian(state), 1e-9)
