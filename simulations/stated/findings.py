@@ -21,6 +21,7 @@ from simulations.stated.check import (
 )
 from simulations.stated.digits import Digits
 from simulations.stated.law import initial_values
+from simulations.stated.manifold import Manifold
 from symbolic.theory import Theory
 from symbolic.theory.source import source
 
@@ -49,7 +50,7 @@ class Findings:
         gradient.
     check, agrees
         Comparison with the full model, and whether it agrees.
-    around
+    manifold
         Results from the gradient of the full model; ``None`` with frames, whose rotations are not
         enumerated.
     conserved, linear
@@ -68,7 +69,7 @@ class Findings:
     steps: int
     check: Check
     agrees: bool
-    around: manifold.Manifold | None
+    manifold: Manifold | None
     conserved: tuple[str, ...]
     linear: tuple[dict[str, float], ...]
     dimension: int
@@ -77,20 +78,20 @@ class Findings:
     digits: tuple[Digits, ...] = ()
 
     @property
-    def manifold(self) -> manifold.Manifold:
-        """Results from the gradient of the full model.
+    def analysis(self) -> Manifold:
+        """Results from the gradient of the full model, which must be available.
 
         Raises
         ------
         ParameterError
             If the data are frames.
         """
-        if self.around is None:
+        if self.manifold is None:
             raise ParameterError(
                 f"the gradient of {self.theory} in every entry is not analysed: the rotations of "
                 "its frames are not enumerated; use theory, run, sweep, map or falsify"
             )
-        return self.around
+        return self.manifold
 
 
 def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Findings:
@@ -142,7 +143,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
         steps=theory.number_of_steps,
         check=check,
         agrees=check.agrees and (around is None or around.agrees),
-        around=around,
+        manifold=around,
         conserved=tuple(conserved),
         linear=tuple(dict(zip(names, form)) for form in linear.tolist()),
         dimension=len(basis),
@@ -212,10 +213,10 @@ def described(findings: Findings) -> str:
     ]
     lines += [f"  {formula}" for formula in findings.conserved]
     lines += [f"the smallest space that the flow stays in has {findings.dimension} dimensions"]
-    return "\n".join([*lines, "", *_around(findings.around)])
+    return "\n".join([*lines, "", *_around(findings.manifold)])
 
 
-def _around(result: manifold.Manifold | None) -> list[str]:
+def _around(result: Manifold | None) -> list[str]:
     """Return the description of the manifold, line by line."""
     if result is None:
         return ["each configuration is a random rotation of the frames; they are not enumerated"]

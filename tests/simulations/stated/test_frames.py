@@ -120,7 +120,7 @@ def test_findings_without_the_manifold(head_of):
     assert result.dimension == 12
     assert set(result.conserved[:5]) == {"a2", "b05", "b06", "b09", "b10"}
     with pytest.raises(ParameterError, match="the rotations of its frames are not enumerated"):
-        result.manifold  # noqa: B018
+        result.analysis  # noqa: B018
 
 
 def moved(array, over, images):
