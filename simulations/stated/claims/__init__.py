@@ -15,6 +15,7 @@ CLAIMS = {
     "theory-causal-structure": "causal_structure",
     "saad-solla": "saad_solla",
     "single-location": "single_location",
+    "semantic-positional": "semantic_positional",
 }
 #: Mapping from the id of a claim to its paper.
 PAPERS = {
@@ -68,5 +69,11 @@ PAPERS = {
         "Marion, Berthier, Biau, Boyer",
         "Attention layers provably solve single-location regression",
         "ICLR 2025",
+    ),
+    "semantic-positional": Paper(
+        "Cui, Behrens, Krzakala, Zdeborova",
+        "A Phase Transition between Positional and Semantic Learning in a Solvable Model of "
+        "Dot-Product Attention",
+        "NeurIPS 2024",
     ),
 }
