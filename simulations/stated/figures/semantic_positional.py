@@ -23,20 +23,19 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     axes[0].set(xlabel="flow time $t$", ylabel="overlaps $m$ (solid), $n$ (dashed)", ylim=(0, None))
     axes[0].legend(loc="upper left")
     artists["map"] = axes[1].pcolormesh(
-        data["omega"], data["samples"], data["semantic"], cmap="RdBu", vmin=0.0, vmax=1.0,
+        data["omega"], np.log(data["samples"]), data["semantic"], cmap="RdBu", vmin=0.0, vmax=1.0,
         shading="nearest", rasterized=True,
     )  # fmt: skip
-    axes[1].set(yscale="log", xlabel=r"mixture $\omega$", ylabel="samples per step")
-    samples = data["samples"].values
-    ends = np.array([samples[0] / 2.0, *samples[1:-1], samples[-1] * 2.0])
-    noise = data["noise"].values[0] * np.sqrt(samples[0] / ends)
+    rows = np.log(data["samples"].values)
+    half = 0.5 * (rows[1] - rows[0])
+    line = np.linspace(rows[0] - half, rows[-1] + half, 50)
+    noise = data["noise"].values[0] * np.exp(0.5 * (rows[0] - line))
     axes[1].axvline(data.attrs["boundary"], color="black", lw=1.0, ls=(0, (4, 2)))
     for sign in (-1.0, 0.0, 1.0):
-        axes[1].plot(data.attrs["shifted"] + sign * noise, ends, color="black", lw=1.0)
-    (artists["centre"],) = axes[1].plot(data["centre"], samples, "o", ms=5, color="black")
-    axes[1].set(ylim=(ends[0], ends[-1]), xlim=(data["omega"][0], data["omega"][-1]))
-    axes[1].set_yticks(samples, [str(number) for number in samples])
-    axes[1].minorticks_off()
+        axes[1].plot(data.attrs["shifted"] + sign * noise, line, color="black", lw=1.0)
+    (artists["centre"],) = axes[1].plot(data["centre"], rows, "o", ms=5, color="black")
+    axes[1].set(xlabel=r"mixture $\omega$", ylabel="samples per step", ylim=(line[0], line[-1]))
+    axes[1].set_yticks(rows, [str(number) for number in data["samples"].values])
     figure.colorbar(artists["map"], ax=axes[1], label="runs that learn the meaning first")
     panel_letters(axes)
     return artists
