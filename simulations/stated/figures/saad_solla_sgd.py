@@ -12,7 +12,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw losses of runs and flows, and overlaps with their spread."""
     axes = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
-    axes[0].plot(data["time"], data["run_loss"].T, color="#BBBBBB", lw=0.8)
+    axes[0].plot(data["time"], data["run_loss"].values.T, color="#BBBBBB", lw=0.8)
     for method, colour, dashes in (
         ("with noise", "#0072B2", "-"),
         ("without noise", "#D55E00", "--"),
