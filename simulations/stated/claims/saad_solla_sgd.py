@@ -92,17 +92,17 @@ def _figure(runs: StochasticRuns, states: dict[str, Array], risk: OverlapRisk) -
     data = xarray.Dataset(
         {
             "runs": (("run", "time", "overlap"), runs.states),
-            "flow": (("method", "time", "overlap"), np.array(list(states.values()))),
+            "flow": (("equations", "time", "overlap"), np.array(list(states.values()))),
             "run_loss": (("run", "time"), np.array([list(map(risk.loss, x)) for x in runs.states])),
             "loss": (
-                ("method", "time"),
+                ("equations", "time"),
                 np.array([list(map(risk.loss, x)) for x in states.values()]),
             ),
         },
         coords={
             "time": runs.time,
             "overlap": list(runs.order_parameters),
-            "method": list(states),
+            "equations": list(states),
         },
     )
     return report_figure(

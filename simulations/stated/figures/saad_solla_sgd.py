@@ -17,7 +17,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ("with noise", "#0072B2", "-"),
         ("without noise", "#D55E00", "--"),
     ):
-        values = data["loss"].sel(method=method)
+        values = data["loss"].sel(equations=method)
         (artists[method],) = axes[0].plot(
             data["time"], values, dashes, color=colour, lw=2.0, label=f"flow {method}"
         )
@@ -26,7 +26,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     mean, deviation = data["runs"].mean("run"), data["runs"].std("run", ddof=1)
     for number, name in enumerate(data["overlap"].values):
         colour = problem_style(number, name)["color"]
-        values = data["flow"].sel(method="with noise", overlap=name)
+        values = data["flow"].sel(equations="with noise", overlap=name)
         axes[1].plot(data["time"], values, color=colour, lw=1.4)
         artists[name] = axes[1].errorbar(
             data["time"], mean.sel(overlap=name), deviation.sel(overlap=name), fmt="o", ms=3,
