@@ -1,5 +1,6 @@
 """One-pass SGD of the soft committee machine in 1000 dimensions, with and without the noise."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def _figure(runs: StochasticRuns, states: dict[str, Array], risk: OverlapRisk) -
     )
 
 
-def headline(tables: dict[str, CheckedTable]) -> dict[str, Any]:
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers in the sentence of the claim."""
     noisy, without = tables["with noise"].data, tables["without noise"].data.iloc[0]
     return {

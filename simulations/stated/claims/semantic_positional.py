@@ -1,6 +1,7 @@
 """Attention by meaning or by position: which of them training learns first."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -298,7 +299,7 @@ def _figure(results: dict[int, Counts]) -> Figure:
     )
 
 
-def headline(tables: dict[str, CheckedTable]) -> dict[str, Any]:
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers in the sentence of the claim."""
     runs, boundaries = tables["runs"].data, tables["boundaries"].data
     return {

@@ -33,6 +33,6 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             color=colour, lw=1.0, label=f"${name}$",
         )  # fmt: skip
     axes[1].set(xlabel="learning rate × steps", ylabel="overlaps")
-    axes[1].legend(loc="center left", ncols=2)
+    axes[1].legend(loc="lower right", ncols=4)
     panel_letters(axes)
     return artists
