@@ -23,6 +23,7 @@ from dynamics.core.parameters import (
 )
 from simulations.case import FAILED, Attention, Case, Quantity
 from simulations.solver_options import Solver, horizon_of
+from symbolic.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,6 +67,8 @@ class System(ABC):
         Default tolerance of the expectation.
     estimates
         Methods of the expectation without a certified bound: mapping from name to description.
+    derivations
+        Derivations with the equations of the reduced dynamics, by their names in the catalogue.
     examples
         Example commands of `patchdyn run`, each with a comment.
     preview
@@ -89,6 +92,7 @@ class System(ABC):
     observables: tuple[Quantity, ...]
     estimates: Mapping[str, str] = {}
     tolerance: float
+    derivations: tuple[str, ...] = ()
     examples: tuple[tuple[str, str], ...] = ()
     preview: Mapping[str, Any] = {}
     portrait: tuple[str, str] | None = None
@@ -98,7 +102,10 @@ class System(ABC):
     @property
     def equations(self) -> Sequence[str]:
         """Derived equations as formulas in LaTeX; empty if there is no derivation to show."""
-        return ()
+        from symbolic.core.printing import annotated  # imports SymPy
+
+        derivations = [CATALOGUE[name] for name in self.derivations]
+        return [annotated(equation, d.notation) for d in derivations for equation in d.equations]
 
     @property
     def command_option(self) -> str:

@@ -7,18 +7,9 @@ from bokeh.layouts import column, row
 from bokeh.models import Select, Slider, TextInput, Tooltip
 
 from dynamics.core.parameters import Parameter
-from simulations.explorer.plots import letters
+from simulations.explorer.plots import letters, on_change
 from simulations.explorer.state import LONGEST, default_text, nearest, show, ticks
 from simulations.system import System
-
-
-def on_change(model: Any, name: str, act: Callable[[], None]) -> None:
-    """Call ``act()`` whenever a property of a Bokeh model changes."""
-
-    def changed(attr: str, old: Any, new: Any) -> None:
-        act()
-
-    model.on_change(name, changed)
 
 
 class Control:

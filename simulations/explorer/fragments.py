@@ -11,6 +11,7 @@ from simulations.explorer.run_job import InvariantCheck, RunData
 from simulations.reproduction.typeset import displayed
 from simulations.system import System
 
+NO_EQUATIONS = "No derived equations can be shown for this theory."
 _FORMULA = re.compile(r"\$([^$]+)\$")
 
 
@@ -22,13 +23,10 @@ def formulas(text: str) -> str:
     return "".join(convert(p) if number % 2 else escape(p) for number, p in enumerate(parts))
 
 
-def equations(theory: System) -> str:
-    """Return the derived equations of a theory, folded; empty if it has none."""
-    rows = "".join(
-        f'<div class="equation">{displayed(equation)}</div>' for equation in theory.equations
-    )
-    summary = "<summary>Derived equations, for all sizes</summary>"
-    return f"<details>{summary}{rows}</details>" if rows else ""
+def equations(formulas: Iterable[str]) -> str:
+    """Return derived equations in LaTeX as HTML."""
+    rows = "".join(f'<div class="equation">{displayed(formula)}</div>' for formula in formulas)
+    return f"<p>Derived for all sizes.</p>{rows}" if rows else NO_EQUATIONS
 
 
 def status(run: RunData, seconds: float | None) -> str:
@@ -46,6 +44,11 @@ def not_run(reason: str, has_previous: bool) -> str:
     """Return why a problem was not run; ``has_previous``: the page shows an earlier run."""
     note = "<br>The plots show the previous run." if has_previous else ""
     return f'<b class="bad">not run</b>: {escape(reason)}.{note}'
+
+
+def comparison(command: str) -> str:
+    """Return the command of the run that is shown for comparison; empty without one."""
+    return f"Dotted: <small>{escape(command)}</small>" if command else ""
 
 
 def computing(fraction: float) -> str:
@@ -105,7 +108,7 @@ def table_of_invariants(invariants: Iterable[InvariantCheck]) -> str:
         cells = f"<td>{verdict}<td>{worst}<td>{check.error:.2g}<td>{text}"
         rows.append(f"<tr><th>{escape(check.name)}{cells}")
     head = "<tr><th>invariant<th><th>violation<th>error<th>statement"
-    return f"<h2>Invariants</h2><table><thead>{head}<tbody>{''.join(rows)}</table>"
+    return f"<table><thead>{head}<tbody>{''.join(rows)}</table>"
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

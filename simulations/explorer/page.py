@@ -2,7 +2,7 @@
 
 import contextlib
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -11,22 +11,47 @@ from typing import Any
 
 from bokeh.document import Document
 from bokeh.layouts import column, row
-from bokeh.models import Button, CustomJS, Div, MultiChoice, Select, Slider
+from bokeh.models import (
+    Button,
+    CustomJS,
+    Div,
+    MultiChoice,
+    Select,
+    Slider,
+    TabPanel,
+    Tabs,
+)
 
 from dynamics.core.errors import ParameterError
 from simulations import theories
 from simulations.case import Case
 from simulations.cli import explain
 from simulations.explorer import fragments, state
-from simulations.explorer.controls import Controls, on_change
-from simulations.explorer.plots import AgainstTime, AttentionMatrix, Portrait, letters
-from simulations.explorer.run_job import FlowField, Observed, Outcomes, Progress, RunData, Task
+from simulations.explorer.controls import Controls
+from simulations.explorer.plots import (
+    AgainstTime,
+    AttentionMatrix,
+    Curves,
+    Portrait,
+    letters,
+    on_change,
+)
+from simulations.explorer.run_job import (
+    EquationsTask,
+    FlowField,
+    Observed,
+    Outcomes,
+    Progress,
+    RunData,
+    Task,
+)
 from simulations.explorer.sweep_panel import SweepPanel
 from simulations.maps import Sweep
 from simulations.workers import Event, Job, WorkerPool
 
 _STYLE = """
   :host { font: 14px/1.45 system-ui, sans-serif; color: #1c1e21; overflow-wrap: anywhere; }
+  .bk-clearfix { max-width: 100%; }
   h2 { font-size: 15px; margin: 6px 0 2px; }
   table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
   th, td { text-align: left; vertical-align: top; padding: 2px 12px 2px 0; font-weight: 400;
@@ -40,16 +65,23 @@ _STYLE = """
   .equation { overflow: auto hidden; padding: 3px 0; }
   .mark { display: inline-block; width: 1.6em; height: .8em; vertical-align: middle; }
 """
+#: Tabs that are not wider than the page.
+_NARROW_TABS = ":host(.bk-above) { grid-template-columns: minmax(0, 1fr); }"
 _TO_CLIPBOARD = """
 const text = what === "link" ? window.location.href : command.tags[0];
 navigator.clipboard.writeText(text).then(() => { cb_obj.label = "Copied"; },
                                          () => { cb_obj.label = "Copying is not allowed"; });
 setTimeout(() => { cb_obj.label = "Copy " + what; }, 3000);
 """
+#: Serial number of the job that derives the equations; runs have numbers from 1.
+_OF_EQUATIONS = 0
 #: Open the page of the chosen theory.
 _TO_THEORY = "window.location.search = '?system=' + encodeURIComponent(cb_obj.value);"
 #: Replace the address without an entry in the history of the browser.
 _TO_ADDRESS = "window.history.replaceState(null, '', cb_obj.tags[0]);"
+
+
+Texts = Mapping[str, str]
 
 
 def text(name: str, html: str = "") -> Div:
@@ -92,6 +124,11 @@ class Page:
         self.serial = 0
         self._queue: queue.SimpleQueue[tuple[int, Event]] = queue.SimpleQueue()
         self.run: RunData | None = None
+        #: Run that is shown for comparison, and parameters of the runs and of one that waits.
+        self.reference: RunData | None = None
+        self._requested: Texts = {}
+        self._texts_of_run: Texts = {}
+        self._waiting: Texts | None = None
         self._quiet = True
         self.controls = Controls(self.theory, self.changed)
         self._panels(sweep)
@@ -106,15 +143,20 @@ class Page:
 
     def begin(self) -> None:
         """Start the first run, unless it was started before."""
-        if not self._begun:
-            self._begun = True
+        if self._begun:
+            return
+        self._begun = True
+        if reference := self.view.choices.get("with", ""):
+            self._waiting = self.view.texts
+            self._guarded(lambda: self._start(state.read(reference).texts))
+        if self.job is None:
             self._request(self.view.texts)
 
     def _panels(self, sweep: Sweep | None) -> None:
         self.status, self.command = text("status"), text("command")
         self.cancel = Button(label="Cancel", name="cancel", visible=False, width=90)
         self.cancel.on_click(self.cancel_run)
-        self.lines = AgainstTime("Along the run", 330)
+        self.lines = Curves()
         self.loss = AgainstTime("Population risk", 210, positive=True)
         self.bound = AgainstTime("Error bound of the population risk", 156, positive=True)
         self.portrait, self.matrix = Portrait(300), AttentionMatrix(330)
@@ -137,7 +179,17 @@ class Page:
         on_change(self.time, "value", self._time_chosen)
         self.caption = text("caption")
         self.outcomes, self.invariants = text("outcomes"), text("invariants")
-        self.equations = text("equations", fragments.equations(self.theory))
+        self.equations, self.compared = text("equations"), text("compared")
+        self.checks = Tabs(
+            tabs=[
+                TabPanel(child=self.invariants, title="Invariants"),
+                TabPanel(child=self.equations, title="Equations"),
+            ],
+            name="checks",
+            sizing_mode="stretch_width",
+            stylesheets=[_NARROW_TABS],
+        )
+        on_change(self.checks, "active", self._tab_chosen)
         self.sweep = None
         if sweep is not None:
             self.sweep = SweepPanel(sweep, self.view.choices, text, self._cell, self._write_address)
@@ -156,7 +208,8 @@ class Page:
         self.address = column(
             row(self.status, self.cancel, **stretch),
             self.command,
-            row(self._copy_buttons()),
+            self.compared,
+            row(self._buttons(), styles={"flex-wrap": "wrap"}, **stretch),
             name="top",
             **stretch,
         )
@@ -167,13 +220,12 @@ class Page:
             self.controls.more,
             self.address,
             *([] if self.sweep is None else [self.sweep.root]),
-            column(self.lines.figure, self.curves, name="run", **stretch),
+            column(self.lines.root, self.curves, name="run", **stretch),
             column(self.loss.figure, self.bound.figure, name="loss", **stretch),
             column(self.portrait.figure, row(self.axes), name="portrait", **stretch),
             column(self.matrix.figure, self.time, self.caption, name="attention", **stretch),
             self.outcomes,
-            self.invariants,
-            self.equations,
+            self.checks,
         ):
             document.add_root(root)
 
@@ -191,9 +243,12 @@ class Page:
         menu.js_on_change("value", CustomJS(code=_TO_THEORY))
         return menu
 
-    def _copy_buttons(self) -> list[Button]:
-        """Return the buttons that copy the command, and the link, to the clipboard."""
-        buttons = []
+    def _buttons(self) -> list[Button]:
+        """Return the buttons that compare runs, and copy the command or the link."""
+        self.compare = Button(name="compare", width=160)
+        self.compare.on_click(self._compare_clicked)
+        self._label_comparison("")
+        buttons = [self.compare]
         for what in ("command", "link"):
             button = Button(label=f"Copy {what}", name=f"copy {what}", width=130)
             button.js_on_click(
@@ -213,7 +268,8 @@ class Page:
         """Cancel the current run and start the run of the fields."""
         self._request(self.controls.texts)
 
-    def _request(self, texts: Any) -> None:
+    def _request(self, texts: Texts) -> None:
+        self._waiting = None
         self.cancel_run()
         self._guarded(partial(self._start, texts))
 
@@ -227,8 +283,9 @@ class Page:
                 raise
             self.status.text = fragments.not_run(explanation[0], self.run is not None)
 
-    def _start(self, texts: Any) -> None:
+    def _start(self, texts: Texts) -> None:
         case = state.case(self.theory, texts)
+        self._requested = texts
         self.serial += 1
         on_event = partial(self._receive, self.serial)
         self.job = self.workers.submit(Task(self.theory, case, self._axes()), on_event)
@@ -271,7 +328,9 @@ class Page:
         with contextlib.suppress(queue.Empty):
             while True:
                 serial, event = self._queue.get_nowait()
-                if self.job is not None and serial == self.serial:
+                if serial == _OF_EQUATIONS:
+                    self._show_equations(event)
+                elif self.job is not None and serial == self.serial:
                     self._handle(event)  # other events belong to earlier runs
 
     def _handle(self, event: Event) -> None:
@@ -285,12 +344,16 @@ class Page:
             died = f"the process that computed this run ended ({event.content})"
             reason = died if event.type == "died" else event.content
             self.status.text = fragments.not_run(reason, self.run is not None)
+        if self._waiting is not None:  # the run to compare with is complete
+            if event.type == "done":
+                self.keep()
+            self._request(self._waiting)
 
     def _show(self, content: Any) -> None:
         if isinstance(content, Progress):
             self.status.text = fragments.computing(content.fraction)
         elif isinstance(content, RunData):
-            self.run = content
+            self.run, self._texts_of_run = content, self._requested
             self._draw(content)
         elif isinstance(content, Observed):
             assert self.run is not None
@@ -310,13 +373,13 @@ class Page:
         self.invariants.text = fragments.table_of_invariants(run.invariants)
         self._curves(run)
         for panel, name in ((self.loss, "loss"), (self.bound, "bound")):
-            panel.show(run, [name] if name in run.columns else [])
+            panel.show(run, [name] if name in run.columns else [], self.reference)
         options = [(name, letters(name)) for name in run.order_parameters]
         for select, axis in zip(self.axes, run.axes or ()):
             if select.options != options:
                 select.options = options
             select.value = axis
-        self.portrait.show(run)
+        self.portrait.show(run, self.reference)
         self.matrix.figure.visible = self.time.visible = bool(run.attention)
         if run.attention:
             at_end = self.time.value >= self.time.end
@@ -337,7 +400,7 @@ class Page:
         names = [name for name in chosen if name in run.columns] or default_curves(run)
         if names != self.curves.value:
             self.curves.value = names
-        self.lines.show(run, names)
+        self.lines.show(run, names, self.reference)
         self._quiet = quiet
 
     def _show_attention(self) -> None:
@@ -356,6 +419,46 @@ class Page:
             panel.point(time)
         self.portrait.point(record)
 
+    # Comparison and equations
+
+    def keep(self) -> None:
+        """Keep the present run, to compare later runs with it."""
+        if self.run is None:
+            return
+        self.reference = self.run
+        case = state.case(self.theory, self._texts_of_run)
+        self._label_comparison(theories.command(case))
+        reference = state.address(state.View(self.theory.name, self._texts_of_run))
+        self._choose({"with": reference if len(reference) <= state.LONGEST else ""})
+        self._draw(self.run)
+
+    def _compare_clicked(self) -> None:
+        if self.reference is None:
+            self.keep()
+        elif self.run is not None:
+            self.reference = None
+            self._label_comparison("")
+            self._choose({"with": ""})
+            self._draw(self.run)
+
+    def _label_comparison(self, command: str) -> None:
+        self.compared.text = fragments.comparison(command)
+        self.compared.visible = bool(command)
+        self.compare.label = "End comparison" if command else "Keep to compare"
+
+    def _tab_chosen(self) -> None:
+        """Request the equations when their tab is shown."""
+        if not self.equations.text:
+            self.equations.text = "deriving ..."
+            on_event = partial(self._receive, _OF_EQUATIONS)
+            self.workers.submit(EquationsTask(self.theory), on_event)
+
+    def _show_equations(self, event: Event) -> None:
+        if event.type == "done":
+            self.equations.text = fragments.equations(event.content)
+        else:
+            self.equations.text = f"No equations: {escape(str(event.content))}."
+
     # Choices of plots
 
     def _time_chosen(self) -> None:
@@ -365,7 +468,7 @@ class Page:
     def _curves_chosen(self) -> None:
         if self._quiet or self.run is None:
             return
-        self.lines.show(self.run, self.curves.value)
+        self.lines.show(self.run, self.curves.value, self.reference)
         self._choose({"curves": ",".join(self.curves.value)})
 
     def _axes_chosen(self) -> None:

@@ -1,11 +1,12 @@
 """Plots of the page as Bokeh figures, with methods that update them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from bokeh.core.property.descriptors import UnsetValueError
+from bokeh.layouts import column
 from bokeh.models import (
     ColorBar,
     ColumnDataSource,
@@ -48,6 +49,15 @@ return String(Number(tick.toPrecision(3)));
 """
 
 
+def on_change(model: Any, name: str, act: Callable[[], None]) -> None:
+    """Call ``act()`` whenever a property of a Bokeh model changes."""
+
+    def changed(attr: str, old: Any, new: Any) -> None:
+        act()
+
+    model.on_change(name, changed)
+
+
 def letters(name: str) -> str:
     """Return a name with Greek letters: Φ global for Phi_global, α(0) for alpha0."""
     words = []
@@ -82,6 +92,13 @@ def without_latex(text: str) -> str:
     return re.sub(r"[$\\{}]", "", text).replace("^*", "*")
 
 
+def format_ticks(axes: Iterable[Any]) -> None:
+    """Label few ticks of logarithmic axes, powers of ten as 10⁵."""
+    for axis in axes:
+        axis.formatter = CustomJSTickFormatter(code=TICKS)
+        axis.ticker.desired_num_ticks = 4
+
+
 def plain_figure(title: str, **options: Any) -> Any:
     """Return an empty figure in the common style."""
     shape = {
@@ -112,11 +129,11 @@ class AgainstTime:
             title, height=height, x_axis_type="log", y_axis_type=scale, x_range=Range1d(1e-2, 1e2)
         )
         self.figure.xaxis.axis_label = TIME
-        for axis in self.figure.axis[: 2 if positive else 1]:
-            axis.formatter = CustomJSTickFormatter(code=TICKS)
-        self.data, self.events = (
+        format_ticks(self.figure.axis[: 2 if positive else 1])
+        self.data, self.reference, self.events = (
             ColumnDataSource(),
-            ColumnDataSource({"time": [], "name": [], "y": []}),
+            ColumnDataSource(),
+            ColumnDataSource({"time": [], "name": [], "y": [], "offset": [], "align": []}),
         )
         self.cursor = Span(
             location=0.0, dimension="height", line_color="#999999", line_dash="dotted"
@@ -132,7 +149,8 @@ class AgainstTime:
                 y_units="screen",
                 text="name",
                 source=self.events,
-                x_offset=3,
+                x_offset="offset",
+                text_align="align",
                 text_font_size="11px",
                 text_color="#444444",
                 background_fill_color="white",
@@ -150,46 +168,54 @@ class AgainstTime:
         self.hover = HoverTool(mode="vline", line_policy="nearest")
         self.figure.add_tools(self.hover)
         self.lines: dict[str, Any] = {}
+        on_change(self.figure, "inner_width", self._place_labels)
 
-    def show(self, run: RunData, names: Sequence[str]) -> None:
-        """Plot these columns of a run."""
-        later = run.time > 0.0
-        if not later.any():
-            later[:] = True
-        time = run.time[later]
-        data: dict[str, Any] = {"time": time}
-        for name in names:
-            column = run.columns[name]
-            values = np.array(column.values[later])
-            if self.positive:
-                values[values <= 0.0] = np.nan
-            data[name], data[f"{name} error"] = values, column.error[later]
-        self.data.data = data
-        self.figure.x_range.update(start=float(time[0]), end=float(time[-1]))
+    def show(self, run: RunData, names: Sequence[str], reference: RunData | None = None) -> None:
+        """Plot these columns of a run, and those of another run dotted."""
+        runs = [run] if reference is None else [run, reference]
+        data = [self._columns(each, names) for each in runs]
+        self.data.data = data[0]
+        self.reference.data = data[-1] if reference is not None else {name: [] for name in data[0]}
+        times = [columns["time"] for columns in data]
+        start, end = min(time[0] for time in times), max(time[-1] for time in times)
+        self.figure.x_range.update(start=float(start), end=float(end))
         if tuple(names) != tuple(self.lines):
             self._lines(names)
 
+    def _columns(self, run: RunData, names: Sequence[str]) -> dict[str, Any]:
+        """Return times, values and errors of a run; nan where a value cannot be shown."""
+        later = run.time > 0.0
+        if not later.any():
+            later[:] = True
+        data: dict[str, Any] = {"time": run.time[later]}
+        for name in names:
+            if name in run.columns:
+                values, errors = (np.array(part[later]) for part in run.columns[name][:2])
+            else:  # the other run has no such column
+                values, errors = np.full((2, later.sum()), np.nan)
+            if self.positive:
+                values[values <= 0.0] = np.nan
+            data[name], data[f"{name} error"] = values, errors
+        return data
+
     def _lines(self, names: Sequence[str]) -> None:
         """Replace the lines, the legend and the tooltips."""
-        for line in self.lines.values():
-            self.figure.renderers.remove(line)
+        for lines in self.lines.values():
+            for line in lines:
+                self.figure.renderers.remove(line)
         self.lines = {}
         for number, name in enumerate(names):
             colour = COLOURS.get(name, _PALETTE[number % len(_PALETTE)])
             dash = "solid" if number < len(_PALETTE) else "dashed"
-            self.lines[name] = self.figure.line(
-                "time",
-                name,
-                source=self.data,
-                line_color=colour,
-                line_width=2,
-                line_dash=dash,
-                name=letters(name),
-            )
+            style = {"line_color": colour, "line_width": 2, "name": letters(name)}
+            self.lines[name] = [
+                self.figure.line("time", name, source=self.data, line_dash=dash, **style),
+                self.figure.line("time", name, source=self.reference, line_dash="dotted", **style),
+            ]
         self.legend.items = [
-            LegendItem(label=letters(name), renderers=[line]) for name, line in self.lines.items()
+            LegendItem(label=letters(name), renderers=lines) for name, lines in self.lines.items()
         ]
-        self.hover.renderers = list(self.lines.values())[:1]
+        self.hover.renderers = [lines[0] for lines in self.lines.values()][:1]
         self.hover.tooltips = [("t", "@time{0.000a}")] + [
             (letters(name), f"@{{{name}}}{{0.00000}} ± @{{{name} error}}{{0.0e+0}}")
             for name in names
@@ -198,33 +224,99 @@ class AgainstTime:
     def mark(self, events: dict[str, float]) -> None:
         """Mark the events that happen."""
         names = sorted(events, key=events.__getitem__)
-        time = [events[name] for name in names]
-        extent = self.figure.x_range
-        scale = _pixels(self.figure, "inner_width") / np.log(extent.end / extent.start)
-        rows = label_rows(scale * np.log(np.maximum(time, extent.start) / extent.start), names)
-        self.events.data = {"time": time, "name": names, "y": [6 + 16 * row for row in rows]}
+        empty = [0] * len(names)
+        self.events.data = {
+            "time": [events[name] for name in names],
+            "name": names,
+            "y": empty,
+            "offset": empty,
+            "align": ["left"] * len(names),
+        }
+        self._place_labels()
+
+    def _place_labels(self) -> None:
+        """Place the labels of events without overlap: at the right end, before their lines."""
+        data, extent = dict(self.events.data), self.figure.x_range
+        width = _pixels(self.figure, "inner_width")
+        scale = width / np.log(extent.end / extent.start)
+        ends = scale * np.log(np.maximum(data["time"], extent.start) / extent.start)
+        length = [_LABEL_MARGIN + _CHARACTER * len(name) for name in data["name"]]
+        before = [end + size > width for end, size in zip(ends, length)]
+        left = [end - size * flips for end, size, flips in zip(ends, length, before)]
+        self.events.data = data | {
+            "y": [6 + 16 * row for row in label_rows(left, length)],
+            "offset": [-3 if flips else 3 for flips in before],
+            "align": ["right" if flips else "left" for flips in before],
+        }
 
     def point(self, time: float) -> None:
         """Mark the time of the attention matrix."""
         self.cursor.location = time
 
 
-def label_rows(left: Sequence[float], names: Sequence[str]) -> list[int]:
+class Curves:
+    """Plots of the chosen curves, one for each group of curves."""
+
+    def __init__(self) -> None:
+        self.panels = [AgainstTime("Along the run", 330)]
+        self.root = column(
+            self.panels[0].figure, name="curves against time", sizing_mode="stretch_width"
+        )
+        self._events: dict[str, float] = {}
+
+    def show(self, run: RunData, names: Sequence[str], reference: RunData | None = None) -> None:
+        """Plot these columns of a run, and those of another run dotted."""
+        parts = groups(names)
+        while len(self.panels) < len(parts):
+            self.panels.append(AgainstTime("", 210))
+            self.panels[-1].cursor.location = self.panels[0].cursor.location
+        shown = self.panels[: len(parts)]
+        for panel, (title, part) in zip(shown, parts.items()):
+            panel.figure.title.text = title
+            panel.figure.height = 330 if len(parts) == 1 else 210
+            panel.show(run, part, reference)
+            panel.mark(self._events)
+        self.root.children = [panel.figure for panel in shown]
+
+    def mark(self, events: dict[str, float]) -> None:
+        """Mark the events that happen."""
+        self._events = events
+        for panel in self.panels:
+            panel.mark(events)
+
+    def point(self, time: float) -> None:
+        """Mark the time of the attention matrix."""
+        for panel in self.panels:
+            panel.point(time)
+
+
+def groups(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return mapping from title to names: those with the same first word, then all others."""
+    first = [name.split("_")[0] for name in names]
+    parts: dict[str, list[str]] = {}
+    for name, word in zip(names, first):
+        if first.count(word) > 1:
+            parts.setdefault(letters(word), []).append(name)
+    others = [name for name, word in zip(names, first) if first.count(word) == 1]
+    return parts | ({"Along the run": others} if others or not parts else {})
+
+
+def label_rows(left: Sequence[float], length: Sequence[float]) -> list[int]:
     """Return the row of each label: the lowest in which it overlaps no earlier label.
 
     Parameters
     ----------
-    left
-        Left edges in pixels, in ascending order.
-    names
-        Texts of the labels.
+    left, length
+        Left edges and lengths in pixels.
     """
-    ends: list[float] = []
-    rows = []
-    for edge, name in zip(left, names):
-        row = next((row for row, end in enumerate(ends) if edge >= end), len(ends))
-        ends[row : row + 1] = [edge + _LABEL_MARGIN + _CHARACTER * len(name)]
-        rows.append(row)
+    rows: list[int] = []
+    for edge, size in zip(left, length):
+        taken = {
+            row
+            for row, other, extent in zip(rows, left, length)
+            if edge < other + extent and other < edge + size
+        }
+        rows.append(next(row for row in range(len(rows) + 1) if row not in taken))
     return rows
 
 
@@ -259,7 +351,10 @@ class Portrait:
             source=self.arrows,
             line_color=None,
         )
-        line = self.figure.line("x", "y", source=self.path, line_width=2.5, line_color="#0072B2")
+        self.reference = ColumnDataSource({"x": [], "y": []})
+        style = {"line_width": 2.5, "line_color": "#0072B2"}
+        line = self.figure.line("x", "y", source=self.path, **style)
+        self.figure.line("x", "y", source=self.reference, line_dash="dotted", **style)
         self.figure.scatter(
             "x",
             "y",
@@ -280,16 +375,21 @@ class Portrait:
             )
         )
 
-    def show(self, run: RunData) -> None:
-        """Plot the path, and remove the arrows of the previous run."""
+    def show(self, run: RunData, reference: RunData | None = None) -> None:
+        """Plot the path, that of another run dotted, and remove the arrows."""
         if run.axes is None:
             return
         x, y = (run.columns[name].values for name in run.axes)
         self.path.data = {"x": x, "y": y, "time": run.time}
+        columns = {} if reference is None else reference.columns
+        comparable = {*run.axes} <= {*columns}
+        other = [columns[name].values if comparable else np.empty(0) for name in run.axes]
+        self.reference.data = {"x": other[0], "y": other[1]}
         self.ends.data = {"x": x[[0, -1]], "y": y[[0, -1]], "fill": ["white", "#0072B2"]}
         for axis, name in zip((self.figure.xaxis, self.figure.yaxis), run.axes):
             axis.axis_label = letters(name)
-        for extent, values in ((self.figure.x_range, x), (self.figure.y_range, y)):
+        ranges = (self.figure.x_range, self.figure.y_range)
+        for extent, values in zip(ranges, map(np.append, (x, y), other)):
             start, end = window(values)
             extent.update(start=start, end=end, reset_start=start, reset_end=end)
         self.arrows.data = {name: [] for name in self.arrows.data}

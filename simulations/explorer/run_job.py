@@ -44,6 +44,12 @@ class Task:
     axes: tuple[str, str] | None = None
 
 
+class EquationsTask(NamedTuple):
+    """Theory whose derived equations are requested."""
+
+    theory: System
+
+
 class Progress(NamedTuple):
     """Completed fraction of a run."""
 
@@ -152,6 +158,13 @@ class FlowField:
 
 #: Last run of this process by key, so that a change of the portrait does not repeat it.
 _last: dict[str, tuple[Risk, Trajectory, tuple[str, ...], float]] = {}
+
+
+def compute(task: Task | EquationsTask, channel: Channel) -> float | list[str]:
+    """Compute a run (`compute_run`), or return the derived equations of a theory in LaTeX."""
+    if isinstance(task, EquationsTask):
+        return list(task.theory.equations)
+    return compute_run(task, channel)
 
 
 def compute_run(task: Task, channel: Channel) -> float:

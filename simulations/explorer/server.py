@@ -22,7 +22,7 @@ from dynamics.core.errors import ParameterError
 from simulations import theories
 from simulations.explorer import state
 from simulations.explorer.page import Page
-from simulations.explorer.run_job import Task, compute_run
+from simulations.explorer.run_job import Task, compute
 from simulations.maps import Sweep
 from simulations.workers import WorkerPool
 
@@ -122,7 +122,7 @@ class Explorer:
         self._sockets = [socket.create_server((HOST, port))]
         self._sockets[0].setblocking(False)
         self.port = int(self._sockets[0].getsockname()[1])
-        self.workers = WorkerPool(workers, compute_run)
+        self.workers = WorkerPool(workers, compute)
         self._end: Callable[[], Any] = lambda: None
         self._pages: WeakKeyDictionary[Document, Page] = WeakKeyDictionary()
 

@@ -11,7 +11,6 @@ from bokeh.layouts import column, row
 from bokeh.models import (
     ColorBar,
     ColumnDataSource,
-    CustomJSTickFormatter,
     Div,
     HoverTool,
     LinearColorMapper,
@@ -22,8 +21,7 @@ from bokeh.models import (
 )
 
 from simulations.explorer import fragments
-from simulations.explorer.controls import on_change
-from simulations.explorer.plots import TICKS, letters, plain_figure, without_latex
+from simulations.explorer.plots import format_ticks, letters, on_change, plain_figure, without_latex
 from simulations.figures.regime_map import (
     axis_scale,
     boundaries,
@@ -70,7 +68,8 @@ class SweepPanel:
             title="Map",
             options=options,
             name="map",
-            width=380,
+            sizing_mode="stretch_width",
+            max_width=380,
             value=first if first in self.maps else options[0][0],
         )
         varied = [name for name, values in sweep.axes.items() if len(values) > 1]
@@ -81,7 +80,8 @@ class SweepPanel:
             on_change(select, "value", self._choose)
         self.legend, self.cell = text("legend"), text("cell")
         self.cell.text = "Click a cell to see its run."
-        controls = row(self.which, *self.fixed.values())
+        menus: Any = {"sizing_mode": "stretch_width", "styles": {"flex-wrap": "wrap"}}
+        controls = row(self.which, *self.fixed.values(), **menus)
         self.root = column(
             controls, self.legend, Div(), self.cell, name="sweep", sizing_mode="stretch_width"
         )
@@ -221,9 +221,7 @@ def map_figure(data: xarray.Dataset, height: int = 420) -> tuple[Any, ColumnData
     plot.grid.visible = False
     for extent, low, high in ((plot.x_range, "left", "right"), (plot.y_range, "bottom", "top")):
         extent.update(start=min(cells[low]), end=max(cells[high]))
-    for axis, logarithmic in zip(plot.axis, (log["x"], log["y"])):
-        if logarithmic:
-            axis.formatter = CustomJSTickFormatter(code=TICKS)
+    format_ticks(axis for axis, is_log in zip(plot.axis, (log["x"], log["y"])) if is_log)
     colours = _colours(cells, data.attrs["scale"])
     source = ColumnDataSource(
         cells | {"face": [without_value(status)[0] for status in cells["status"]]}

@@ -141,6 +141,7 @@ class Masked(System):
     defaults = MappingProxyType({"P": 10**6, "kappa_c": 0.95, "kappa_s": 0.3})
     outcomes, observables, derived = OUTCOMES, OBSERVABLES, DERIVED
 
+    derivations = ("masked-area-form", "masked-lemma-5.1", "masked-lemma-5.2")
     portrait = ("Phi_global", "Phi_own")
 
     def read_problem(self, values: Mapping[str, Any]) -> MaskedProblem:

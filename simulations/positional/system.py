@@ -144,6 +144,7 @@ class Positional(System):
     )
 
     preview = MappingProxyType({"tolerance": 1e-6, "rtol": 1e-5})
+    derivations = ("attention", "lemma-4.1", "lemma-4.2")
     portrait = ("gamma", "rho")
 
     def settings(self, problem: Problem, options: Start) -> dict[str, Any]:

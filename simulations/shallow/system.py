@@ -128,6 +128,7 @@ class Shallow(System):
     precompile = (*System.precompile, "shallow")
     problem, options, solver, defaults = ShallowProblem, Goal, Descent, SLIDES
     outcomes, observables = OUTCOMES, OBSERVABLES
+    derivations = ("shallow-reduction",)
     examples = (
         ("patchdyn run --system shallow --attention none", "without attention"),
         ("patchdyn run --system shallow --attention-rate 1", "a joint rate: the rise stays short"),

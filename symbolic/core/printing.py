@@ -98,6 +98,15 @@ def formula(equation: Equation, notation: Notation) -> str:
     return f"{sp.latex(left, symbol_names=names)} = {sp.latex(right, symbol_names=names)}"
 
 
+def annotated(equation: Equation, notation: Notation) -> str:
+    """Return an equation as LaTeX for a display, followed by its remark."""
+    remark = "".join(
+        piece.shown if piece.category == "math" else rf"\text{{{piece.source}}}"
+        for piece in prose.pieces(equation.note)
+    )
+    return formula(equation, notation) + (rf"\qquad {remark}" if remark else "")
+
+
 def _latex_name(name: str) -> str:
     r"""Return ``leading_gamma`` as \mathrm{leading}_{\gamma}, and so on."""
     words = [_latex_word(word) for word in name.split("_")]

@@ -91,7 +91,7 @@ TEXTS = """() => {
 
 
 CURVE = """() => {
-  const figure = Bokeh.documents[0].get_model_by_name("run").children[0];
+  const figure = Bokeh.documents[0].get_model_by_name("curves against time").children[0];
   const source = figure.renderers.find(one => one.name === "γ").data_source;
   return Array.from(source.data["gamma"]);
 }"""
@@ -127,6 +127,26 @@ class TestPage:
         top = "name => document.querySelector(name).getBoundingClientRect().top"
         assert page.evaluate(top, ".panels") < 100 < 844 < page.evaluate(top, "aside")
         assert page.locator("code").bounding_box()["width"] > 300
+        for tab in ("Invariants", "Equations"):
+            page.get_by_text(tab, exact=True).click()
+            if tab == "Equations":
+                page.locator("math").first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.close()
+
+    def test_two_runs_are_compared(self, opening, explorer):
+        page, log = opening(explorer)
+        page.get_by_role("button", name="Keep to compare").click()
+        page.get_by_text("Dotted: patchdyn run --D 16").wait_for()
+        page.evaluate(SET, ["slider of nu", 35])
+        page.get_by_text("--nu 0.032 ").wait_for()
+        computed(page)
+        page.reload()
+        page.get_by_text("Dotted: patchdyn run --D 16").wait_for()
+        page.get_by_text("--nu 0.032 ").wait_for()
+        page.get_by_role("button", name="End comparison").click()
+        page.get_by_role("button", name="Keep to compare").wait_for()
+        assert [text for text in log["console"] if not BOKEH_MESSAGES.match(text)] == []
         page.close()
 
     def test_a_copied_link_reproduces_the_page(self, opened, opening, explorer):

@@ -1,20 +1,23 @@
 """The page without a browser: requested runs, plots and rejected input."""
 
 from importlib.resources import files
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
 from simulations import theories
 from simulations.explorer import state
-from simulations.explorer.run_job import ARROWS, compute_run
+from simulations.explorer.run_job import ARROWS, compute
 from simulations.workers import Event
 from tests.closeness import close
 
 bokeh = pytest.importorskip("bokeh", reason="the extra explore is not installed")
 from bokeh.document import Document  # noqa: E402
+from bokeh.events import ButtonClick  # noqa: E402
 
 from simulations import maps  # noqa: E402
+from simulations.explorer.fragments import NO_EQUATIONS  # noqa: E402
 from simulations.explorer.page import Page  # noqa: E402
 from simulations.explorer.plots import label_rows, letters, without_latex  # noqa: E402
 from simulations.explorer.sweep_panel import map_cells  # noqa: E402
@@ -33,7 +36,7 @@ class Job:
     def run(self):
         """Run the job in this process."""
         try:
-            self.on_event(Event("done", compute_run(self.task, self)))
+            self.on_event(Event("done", compute(self.task, self)))
         except ArithmeticError as error:
             self.on_event(Event("failed", str(error)))
 
@@ -62,6 +65,16 @@ def pump(page):
         callback.callback()
 
 
+def shown_panels(page):
+    """Return the panels of the curves."""
+    return page.lines.panels[: len(page.lines.root.children)]
+
+
+def plotted(page):
+    """Return the values of all curves, by their names."""
+    return {name: x for panel in shown_panels(page) for name, x in panel.data.data.items()}
+
+
 class Opened:
     """A page, and actions of a user."""
 
@@ -73,6 +86,11 @@ class Opened:
         self.workers.jobs[-1].run()
         pump(self.page)
         return self
+
+    def equations(self):
+        """Return the text of the tab of the equations."""
+        self.page.checks.active = 1
+        return self.run().page.equations.text
 
     def type(self, name, text):
         self.page.controls.by_parameter[name].field.value = text
@@ -114,9 +132,9 @@ class TestRun:
         assert '<b class="good">completed</b>' in opened.status
         assert "Computed in " in opened.status
         assert not page.cancel.visible
-        lines = page.lines.data.data
-        assert lines["time"][0] > 0.0
-        assert list(page.lines.lines) == page.curves.value
+        panels = shown_panels(page)
+        assert all(panel.data.data["time"][0] > 0.0 for panel in panels)
+        assert sorted(name for p in panels for name in p.lines) == sorted(page.curves.value)
         for panel, name in ((page.loss, "loss"), (page.bound, "bound")):
             assert list(panel.lines) == [name]
             plotted = panel.data.data[name]
@@ -138,36 +156,72 @@ class TestRun:
         assert opened.case.problem.values == {"D": 16, "K": 2, "nu": 1.0}
         assert '<b class="good">completed</b>' in opened.status
         assert f"--theory {TEACHER}" in opened.page.command.tags[0]
-        assert opened.page.equations.text.count('<math display="block"') > len(theory.equations) / 2
-        assert Opened(system="attention").page.equations.text == ""
+        assert opened.equations().count('<math display="block"') > len(theory.equations) / 2
         assert opened.address.startswith("?system=stated%3Ateacher")
         assert Opened(opened.address, system="masked").page.theory is theory
         for control in opened.page.controls.by_parameter.values():
             assert not control.ticks or float(control.default) in control.ticks
 
+    @pytest.mark.parametrize("name", theories.names())
+    def test_the_tab_of_equations_shows_those_of_the_theory(self, name):
+        theory = theories.load(name)
+        text = Opened(f"system={name}").equations()
+        assert len(theory.equations) >= 5
+        assert text.count('<math display="block"') == len(theory.equations)
+        assert "<pre>" not in text  # every formula is converted
+
+    def test_a_theory_without_equations_has_a_message(self):
+        assert Opened("system=toy").equations() == NO_EQUATIONS
+
+    def test_a_failed_derivation_shows_its_reason(self):
+        opened = Opened("system=toy")
+        opened.page.checks.active = 1
+        opened.workers.jobs[-1].on_event(Event("died", "signal 9"))
+        pump(opened.page)
+        assert opened.page.equations.text == "No equations: signal 9."
+
+    def test_curves_of_one_quantity_share_a_panel(self):
+        opened = Opened("system=masked").run()
+        titles = [panel.figure.title.text for panel in shown_panels(opened.page)]
+        assert titles == ["Φ", "Υ", "Along the run"]
+        for panel in shown_panels(opened.page):
+            assert {"learned", "attended"} <= {*panel.events.data["name"]}
+        opened.page.curves.value = ["Phi_1", "a_n"]
+        (panel,) = shown_panels(opened.page)
+        assert list(panel.lines) == ["Phi_1", "a_n"]
+
     def test_events_are_marked_at_their_times(self):
         opened = Opened("D=16&horizon=1e4").run()
         outcomes = opened.page.theory.measure(opened.case)
-        marked = dict(zip(*(opened.page.lines.events.data[key] for key in ("name", "time"))))
+        marked = dict(zip(*(opened.page.loss.events.data[key] for key in ("name", "time"))))
         assert set(marked) == {"T0", "T1"}
         close(marked, {name: outcomes[name] for name in marked}, 1e-5)
         assert "onset<td>does not happen" in opened.page.outcomes.text
 
     def test_labels_of_close_events_are_in_different_rows(self):
         opened = Opened("D=16&horizon=1e4").run()
-        panel = opened.page.lines
+        panel = opened.page.loss
         panel.mark({"second": 101.0, "first": 100.0, "early": panel.figure.x_range.start})
         assert panel.events.data["name"] == ["early", "first", "second"]
         low, first, second = panel.events.data["y"]
         assert low == first < second
 
+    def test_a_label_at_the_right_end_is_left_of_its_line(self):
+        panel = Opened("D=16&horizon=1e4").run().page.loss
+        extent = panel.figure.x_range
+        panel.mark({"first": extent.start, "last": 0.9 * extent.end, "close": 0.8 * extent.end})
+        assert panel.events.data["name"] == ["first", "close", "last"]
+        assert panel.events.data["align"] == ["left", "right", "right"]
+        assert panel.events.data["offset"] == [3, -3, -3]
+        assert panel.events.data["y"] == [6, 6, 22]
+
     def test_the_time_slider_moves_matrix_cursor_and_marker(self):
         opened = Opened("D=16&horizon=1e4").run()
         page, run = opened.page, opened.page.run
-        assert page.lines.cursor.location == run.time[-1]
+        assert page.loss.cursor.location == run.time[-1]
         page.time.value = 0
         assert np.array_equal(page.matrix.data.data["weight"], run.attention[0].weights.ravel())
-        assert page.lines.cursor.location == run.time[0]
+        assert page.loss.cursor.location == run.time[0]
         assert page.portrait.marker.data == {"x": [0.0], "y": [0.0]}
 
     def test_tabs_are_independent(self):
@@ -277,8 +331,42 @@ class TestRequests:
         assert again.page.curves.value == ["alpha", "loss"]
         assert again.page.run.axes == ("alpha", "rho")
         assert again.case.problem == first.case.problem
-        for name, values in first.page.lines.data.data.items():
-            assert np.array_equal(again.page.lines.data.data[name], values)
+        for name, values in plotted(first.page).items():
+            assert np.array_equal(plotted(again.page)[name], values)
+
+    def test_two_runs_are_compared(self):
+        opened = Opened(SMALL).run()
+        before = opened.page.run
+        opened.page.compare._trigger_event(ButtonClick(opened.page.compare))
+        opened.type("nu", "0.1")
+        opened.run()
+        page, run = opened.page, opened.page.run
+        (panel,) = shown_panels(page)
+        for name in ("gamma", "rho"):
+            old, new = before.columns[name].values, run.columns[name].values
+            assert not np.array_equal(old, new)
+            assert np.array_equal(panel.reference.data[name], old[before.time > 0.0])
+            assert np.array_equal(panel.data.data[name], new[run.time > 0.0])
+        assert np.array_equal(page.loss.reference.data["loss"], before.columns["loss"].values[1:])
+        assert np.array_equal(page.portrait.reference.data["x"], before.columns["gamma"].values)
+        assert "--nu 0.01 " in page.compared.text
+        assert "--nu 0.1 " in page.command.tags[0]
+        again = Opened(opened.address.removeprefix("?")).run().run()
+        assert [job.task.case.problem.nu for job in again.workers.jobs] == [0.01, 0.1]
+        assert again.address == opened.address
+        assert again.page.compared.text == page.compared.text
+        for name, values in shown_panels(again.page)[0].reference.data.items():
+            assert np.array_equal(values, panel.reference.data[name])
+        page.compare._trigger_event(ButtonClick(page.compare))
+        assert not page.compared.visible
+        assert panel.reference.data["gamma"] == []
+        assert ".with" not in opened.address
+
+    def test_a_run_that_cannot_be_compared_with_does_not_prevent_the_other(self):
+        reference = state.address(state.View("positional", {"nu": "-1"}))
+        opened = Opened(urlencode({"D": "16", "horizon": "1e3", ".with": reference})).run()
+        assert '<b class="good">completed</b>' in opened.status
+        assert opened.page.reference is None
 
 
 class TestSweep:
@@ -290,7 +378,7 @@ class TestSweep:
         panel.source.selected.indices = [2]  # second row of qD/C^2, first column of nu
         opened.run()
         cell = sweep.data.isel(beta=1, qD_over_C2=1, nu=0)
-        marked = dict(zip(*(opened.page.lines.events.data[key] for key in ("name", "time"))))
+        marked = dict(zip(*(opened.page.loss.events.data[key] for key in ("name", "time"))))
         assert np.isfinite(cell["T1"].item())
         close(marked["T1"], cell["T1"].item(), 1e-6)
         assert opened.case.problem.nu == 0.01
@@ -345,5 +433,4 @@ def test_greek_letters(name, written):
     [([0, 100, 200], [0, 0, 0]), ([0, 5, 100], [0, 1, 0]), ([0, 1, 2, 21], [0, 1, 2, 0])],
 )
 def test_a_label_is_in_the_lowest_free_row(left, rows):
-    names = ["T0", "T1", "T2", "T3"][: len(left)]  # 20 pixels wide each
-    assert label_rows(left, names) == rows
+    assert label_rows(left, [20] * len(left)) == rows
