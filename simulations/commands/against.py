@@ -172,16 +172,22 @@ def _read_file(path: Path) -> dict[str, np.ndarray]:
     if path.suffix not in _ENDINGS:
         raise BadInput(f"{path} is not allowed: it must be .npz, .safetensors or a folder of them")
     if path.suffix == ".safetensors":
-        try:
-            from safetensors.numpy import load_file
-        except ImportError:
-            raise BadInput(f"{path} needs another package: pip install safetensors") from None
-        loader: Any = load_file
-    else:
-        loader = np.load
+        return _read_weights(path)
     try:
-        loaded = loader(path)
+        loaded = np.load(path)
         return {name: np.asarray(loaded[name]) for name in loaded}
-    except Exception as error:  # each library has its own errors for damaged files
+    except Exception as error:  # NumPy has many errors for damaged files
         reason = getattr(error, "strerror", None) or error
         raise BadInput(f"cannot read {path}: {reason}".replace("\n", " ")) from None
+
+
+def _read_weights(path: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of a file in the safetensors format."""
+    from dynamics.core.files import FileError
+    from simulations.weights import WeightFile
+
+    try:
+        with WeightFile(path) as file:
+            return {name: file.read(name) for name in file.names}
+    except FileError as error:
+        raise BadInput(str(error)) from None

@@ -282,6 +282,8 @@ def _models(
     """Return the theory and its risk with each projection of the run."""
     system, path = _located(theory)
     statement = load_statement(path)
+    if system is not None and any(system.parameter(x.name) is None for x in statement.sizes):
+        system = None  # its sizes are others: the risk is derived from the statement
     given = {**_sizes(statement, arrays, values), **values}
     case = None if system is None else system.build(given)
     if case is None:

@@ -17,23 +17,16 @@ The attention comes from the model itself, with its class token; in transformers
 The measures are in `dynamics.locality`.
 """
 
-import json
 import math
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 
 from dynamics.core.errors import ParameterError
-from dynamics.core.files import FileError, explain
+from simulations.weights import WeightFile
 
 #: Names of the table of encodings in timm and transformers, after the last dot.
 TABLES = ("pos_embed", "position_embeddings")
-
-#: Largest number of bytes of a header; a tensor takes a few hundred.
-_LARGEST_HEADER = 2**24
-
-_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2"}
 
 
 def position_table(
@@ -59,16 +52,12 @@ def position_table(
         If the file cannot be read.
     """
     path = Path(path)
-    try:
-        with open(path, "rb") as file:
-            header = _header(path, file)
-            if name is None:
-                name = _only_table(list(header))
-            if name not in header:
-                raise ParameterError(f"name = {name} is not allowed: {path.name} has no such table")
-            table = _tensor(path, file, header[name])
-    except OSError as failure:
-        raise explain("read", path, failure) from failure
+    with WeightFile(path) as file:
+        if name is None:
+            name = _only_table(file.names)
+        if name not in file.names:
+            raise ParameterError(f"name = {name} is not allowed: {path.name} has no such table")
+        table = file.read(name).astype(float)
     if table.ndim == 3 and len(table) == 1:
         table = table[0]
     if table.ndim != 2 or not np.isfinite(table).all():
@@ -94,44 +83,3 @@ def _only_table(names: list[str]) -> str:
             f"{' and '.join(tables) or 'none'}"
         )
     return tables[0]
-
-
-def _header(path: Path, file: IO[bytes]) -> dict[str, Any]:
-    """Return the description of each tensor; the file is then read up to the first one."""
-    size = int.from_bytes(file.read(8), "little")
-    if not 2 <= size <= _LARGEST_HEADER:
-        raise FileError(f"cannot read {path}: it does not begin like a file of safetensors")
-    try:
-        header = json.loads(file.read(size))
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict):
-        raise _damaged(path)
-    header.pop("__metadata__", None)
-    return header
-
-
-def _tensor(path: Path, file: IO[bytes], described: Any) -> np.ndarray:
-    """Return a tensor after checking its description against the bytes of the file."""
-    try:
-        dtype, shape = described["dtype"], tuple(map(int, described["shape"]))
-        first, last = map(int, described["data_offsets"])
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise _damaged(path) from None
-    if dtype not in _DTYPES:
-        raise FileError(f"cannot read {path}: numbers of type {dtype!s:.20} are not supported")
-    size = math.prod(shape) * np.dtype(_DTYPES[dtype]).itemsize
-    if min(shape, default=0) < 1 or first < 0 or last - first != size:
-        raise _damaged(path)
-    begin = file.tell() + first
-    if begin + size > file.seek(0, 2):
-        raise FileError(f"cannot read {path}: it is cut short")
-    file.seek(begin)
-    numbers = np.frombuffer(file.read(size), _DTYPES[dtype])
-    if dtype == "BF16":  # the upper half of a float32
-        numbers = (numbers.astype(np.uint32) << 16).view(np.float32)
-    return numbers.astype(float).reshape(shape)
-
-
-def _damaged(path: Path) -> FileError:
-    return FileError(f"cannot read {path}: its header is damaged")

@@ -1,7 +1,7 @@
 """`patchdyn.against`: training runs in NumPy and JAX next to their theories."""
 
 import json
-import sys
+from itertools import combinations
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 import xarray
 from matplotlib.figure import Figure
+from scipy.special import softmax
 
 from dynamics import ParameterError, Problem
 from dynamics.full import FullPopulation
 from patchdyn import against
 from simulations.cli import main
-from simulations.commands import BadInput
 from simulations.commands.against import read
 from simulations.figures.shared import draw_against
 from simulations.stated import two_layers
 from simulations.stated.against import Verdict, _error
 from symbolic.theory import TheoryError
 from tests.closeness import close, within
+from tests.weights import write_weights
 
 EXAMPLES = Path(__file__).parents[3] / "simulations" / "stated" / "examples"
 #: Error of two implementations of the same descent, relative.
@@ -116,6 +117,49 @@ class TestPositional:
         result = against({**exact, "learning_rate": 20.0}, "positional", **self.CONSTANTS)
         assert result.verdict is Verdict.OTHER_RATE
         assert np.isinf(result.error[-1])
+
+
+class TestMasked:
+    """Full matrices of the masked model, on all masks, with hidden areas."""
+
+    SIZES: ClassVar = {"G": 2, "C": 2, "N": 2, "M": 3, "z": 1.0}
+    AREAS = (2, 0, 1, 1, 2, 0)  # area 0 is the global one
+
+    def gradient(self, weights):
+        inside = np.eye(3)[list(self.AREAS)]
+        slopes = {name: np.zeros_like(x) for name, x in weights.items()}
+        masks = list(combinations(range(6), self.SIZES["M"]))
+        for hidden in masks:
+            masked = np.isin(np.arange(6), hidden)
+            scores = weights["Upsilon"] + ~masked * (weights["Phi"] @ inside.T)
+            attention = softmax(scores, axis=1)
+            error = masked[:, None] * (inside - (attention * ~masked) @ inside)
+            change = -(error @ inside.T) * ~masked
+            change = attention * (change - (attention * change).sum(axis=1, keepdims=True))
+            slopes["Upsilon"] += change / len(masks)
+            slopes["Phi"] += (~masked * change) @ inside / len(masks)
+        return slopes
+
+    def run(self, scale):
+        rng = np.random.default_rng(0)
+        start = {
+            "Phi": scale * rng.normal(size=(6, 3)),
+            "Upsilon": scale * rng.normal(size=(6, 6)),
+        }
+        return descend(self.gradient, start, 2.0, 200, 20)
+
+    def test_areas_are_identified(self):
+        result = against(self.run(0.0), "masked", **self.SIZES)
+        assert result.follows
+        within(result.error, 0.0, ROUNDING)
+        within(result.projection.distance, 0.0, ROUNDING)
+        order = [self.AREAS[k] for k in result.projection.orders["patch"]]
+        assert order[:2] == [0, 0]
+        assert order[2] == order[3] != order[4] == order[5]
+
+    def test_random_start_leaves_the_manifold(self):
+        result = against(self.run(1.0), "masked", **self.SIZES)
+        assert result.verdict is Verdict.LEAVES
 
 
 class TestSaadSolla:
@@ -326,15 +370,26 @@ class TestFiles:
         answer = json.loads(capsys.readouterr().out)
         assert answer["verdict"] == "follows the theory at another rate"
 
-    def test_safetensors_is_optional(self, tmp_path, monkeypatch):
-        monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-        with pytest.raises(BadInput, match="needs another package: pip install safetensors"):
-            read(tmp_path / "run.safetensors")
-
     def test_safetensors(self, run, tmp_path):
+        """A file with all arrays, and a folder with a file for each checkpoint."""
+        file = write_weights(tmp_path / "run.safetensors", run, "F64")
+        assert against(read(file), TestSaadSolla.FILE).follows
+        for step, J in zip(run["steps"], run["J"]):
+            arrays = {"J": J, "B": run["B"], "learning_rate": 0.5}
+            (tmp_path / "folder").mkdir(exist_ok=True)
+            write_weights(tmp_path / f"folder/step-{step}.safetensors", arrays, "F64")
+        loaded = read(tmp_path / "folder")
+        np.testing.assert_array_equal(loaded["J"], run["J"])
+        assert loaded["learning_rate"].shape == ()
+        steps = write_weights(tmp_path / "steps.safetensors", {"steps": [0, 2**60]}, "I64")
+        assert read(steps)["steps"].tolist() == [0, 2**60]
+
+    def test_safetensors_of_the_library(self, run, tmp_path):
         numpy = pytest.importorskip("safetensors.numpy")
-        numpy.save_file({"J": run["J"], "B": run["B"]}, tmp_path / "run.safetensors")
-        np.testing.assert_array_equal(read(tmp_path / "run.safetensors")["J"], run["J"])
+        arrays = {"J": run["J"], "steps": np.arange(3), "learning_rate": np.array(0.5)}
+        numpy.save_file(arrays, tmp_path / "run.safetensors")
+        for name, values in read(tmp_path / "run.safetensors").items():
+            np.testing.assert_array_equal(values, arrays[name])
 
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
@@ -349,6 +404,7 @@ class TestFiles:
             (["{run}", "--theory", "{file}", "--batch", "1.5"], "batch is not allowed"),
             (["{run}", "--theory", "{file}", "--batch", "2"], "is not allowed"),
             (["{damaged}", "--theory", "{file}"], "cannot read"),
+            (["{short}", "--theory", "{file}"], "it does not begin like a file of safetensors"),
             (["{empty}", "--theory", "{file}"], "a file for each checkpoint"),
             (["{file}", "--theory", "{file}"], "it must be .npz, .safetensors or a folder"),
         ],
@@ -358,6 +414,8 @@ class TestFiles:
         files |= {"empty": tmp_path / "empty", "file": TestSaadSolla.FILE}
         np.savez(files["run"], **run)
         files["damaged"].write_bytes(b"PK garbage")
+        files["short"] = tmp_path / "short.safetensors"
+        files["short"].write_bytes(b"")
         files["empty"].mkdir()
         assert main(["against", *(argument.format(**files) for argument in arguments)]) == 2
         assert sentence in (error := capsys.readouterr().err)

@@ -1,7 +1,5 @@
 """Files of weights with the names and shapes of timm and transformers, and random numbers."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from dynamics.core.files import FileError
 from dynamics.locality import attention_locality, encoding_locality, without_class_token
 from simulations.vision.pretrained import position_table
 from tests.closeness import within
+from tests.weights import write_weights
 
 WIDTH, SIDE, TOKENS = 24, 14, 1
 
@@ -28,24 +27,6 @@ LIBRARIES = {
 }
 
 
-def _write(path, tensors, stored_as="F32", **changes):
-    """Write arrays as a safetensors file, with changes of their descriptions."""
-    header, content = {"__metadata__": {"format": "pt"}}, b""
-    for name, array in tensors.items():
-        array = np.asarray(array, dtype=np.float32)
-        data = {
-            "F32": array,
-            "F16": array.astype("<f2"),
-            "BF16": (array.view(np.uint32) >> 16).astype("<u2"),
-        }[stored_as].tobytes()
-        offsets = [len(content), len(content) + len(data)]
-        header[name] = {"dtype": stored_as, "shape": array.shape, "data_offsets": offsets} | changes
-        content += data
-    encoded = json.dumps(header).encode()
-    path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + content)
-    return path
-
-
 def _random(library):
     rng = np.random.default_rng(0)
     return {name: rng.normal(0.0, 0.02, shape) for name, shape in LIBRARIES[library].items()}
@@ -55,7 +36,7 @@ def _random(library):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_table_of_each_library_is_read_as_written(tmp_path, library, dtype):
     tensors = _random(library)
-    table = position_table(_write(tmp_path / "model.safetensors", tensors, dtype))
+    table = position_table(write_weights(tmp_path / "model.safetensors", tensors, dtype))
     written = next(array for name, array in tensors.items() if "pos" in name)
     assert table.shape == (SIDE**2, WIDTH)
     absolute = {"F32": 1e-8, "F16": 1e-4, "BF16": 1e-3}[dtype]
@@ -64,11 +45,11 @@ def test_table_of_each_library_is_read_as_written(tmp_path, library, dtype):
 
 def test_random_weights_are_not_local_and_coordinates_are(tmp_path):
     tensors = _random("timm")
-    table = position_table(_write(tmp_path / "random.safetensors", tensors))
+    table = position_table(write_weights(tmp_path / "random.safetensors", tensors))
     assert abs(encoding_locality(table, draws=49).auc.z) < 4.0
     coordinates = np.stack(np.divmod(np.arange(SIDE**2), SIDE), axis=1)
     tensors["pos_embed"][0, TOKENS:, :2] = coordinates
-    table = position_table(_write(tmp_path / "coordinates.safetensors", tensors))
+    table = position_table(write_weights(tmp_path / "coordinates.safetensors", tensors))
     result = encoding_locality(table, "distance", draws=49)
     assert result.precision.value > 0.95
     assert result.auc.z > 20.0
@@ -97,7 +78,7 @@ def test_attention_with_a_class_token_has_a_lift_per_head():
     ],
 )
 def test_bad_arguments_raise(tmp_path, arguments, sentence):
-    file = _write(tmp_path / "model.safetensors", _random("timm"))
+    file = write_weights(tmp_path / "model.safetensors", _random("timm"))
     with pytest.raises(ParameterError, match=sentence):
         position_table(file, **arguments)
 
@@ -117,7 +98,7 @@ def test_bad_arguments_raise(tmp_path, arguments, sentence):
 )
 def test_models_without_one_table_of_encodings_raise(tmp_path, tensors, sentence):
     with pytest.raises(ParameterError, match=sentence):
-        position_table(_write(tmp_path / "model.safetensors", tensors))
+        position_table(write_weights(tmp_path / "model.safetensors", tensors))
 
 
 @pytest.mark.parametrize(
@@ -131,11 +112,13 @@ def test_models_without_one_table_of_encodings_raise(tmp_path, tensors, sentence
         ({"shape": [1, float("inf"), 24]}, "its header is damaged"),
         ({"shape": [1, float("nan"), 24]}, "its header is damaged"),
         ({"data_offsets": [0, float("-inf")]}, "its header is damaged"),
-        ({"dtype": "I64"}, "numbers of type I64"),
+        ({"dtype": "F8_E4M3"}, "numbers of type F8_E4M3"),
     ],
 )
 def test_inconsistent_headers_raise(tmp_path, changes, sentence):
-    file = _write(tmp_path / "model.safetensors", {"pos_embed": np.ones((1, 197, 24))}, **changes)
+    file = write_weights(
+        tmp_path / "model.safetensors", {"pos_embed": np.ones((1, 197, 24))}, **changes
+    )
     with pytest.raises(FileError, match=sentence):
         position_table(file)
 
