@@ -1,6 +1,7 @@
 """One-pass SGD of the soft committee machine in 1000 dimensions, with and without the noise."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ from simulations.figures import report_figure
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seed_at
-from simulations.stated.claims.saad_solla import FILE
 from simulations.stated.figures.saad_solla_sgd import draw
 from simulations.stated.overlap_runs import StochasticRuns
 from simulations.stated.overlaps import UserOverlapTheory
 from simulations.stated.user_theory import load_theory
 
+FILE = Path(__file__).parents[1] / "examples" / "saad_solla.py"
 #: Hidden units, rate of Saad and Solla (learning rate times d), initial overlaps, and runs.
 UNITS, RATE, START, RUNS = 2, 1.0, {"Q": 0.25, "C": 0.0, "R": 0.1, "S": 0.05}, 6
 #: Times that are compared, and the probability that a fresh run differs by more than allowed.
