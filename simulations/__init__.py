@@ -3,7 +3,7 @@
 `positional`, `masked`, `shallow`
     One package per paper: its parameters, claims and figures.
 `stated`
-    User-defined theories (one file each): the adapter to the tools, and claims of eleven papers.
+    User-defined theories (one file each): the adapter to the tools, and claims of twelve papers.
 `vision`
     Training on real images (Section 6 of the first paper); needs the extra ``vision``.
 `reproduction`

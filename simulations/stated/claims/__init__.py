@@ -15,7 +15,10 @@ CLAIMS = {
     "theory-causal-structure": "causal_structure",
     "saad-solla": "saad_solla",
     "single-location": "single_location",
+    "semantic-positional": "semantic_positional",
+    "saad-solla-sgd": "saad_solla_sgd",
 }
+_SAAD_SOLLA = Paper("Saad, Solla", "On-line Learning in Soft Committee Machines", "PRE 52, 1995")
 #: Mapping from the id of a claim to its paper.
 PAPERS = {
     "theory-teacher": Paper(
@@ -61,12 +64,17 @@ PAPERS = {
         "The Evolution of Statistical Induction Heads: In-Context Learning Markov Chains",
         "NeurIPS 2024",
     ),
-    "saad-solla": Paper(
-        "Saad, Solla", "On-line Learning in Soft Committee Machines", "PRE 52, 1995"
-    ),
+    "saad-solla": _SAAD_SOLLA,
+    "saad-solla-sgd": _SAAD_SOLLA,
     "single-location": Paper(
         "Marion, Berthier, Biau, Boyer",
         "Attention layers provably solve single-location regression",
         "ICLR 2025",
+    ),
+    "semantic-positional": Paper(
+        "Cui, Behrens, Krzakala, Zdeborova",
+        "A Phase Transition between Positional and Semantic Learning in a Solvable Model of "
+        "Dot-Product Attention",
+        "NeurIPS 2024",
     ),
 }

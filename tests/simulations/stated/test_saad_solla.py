@@ -5,7 +5,7 @@ import pytest
 
 import patchdyn
 from simulations.reproduction.predicates import Verdict
-from simulations.stated.claims import saad_solla
+from simulations.stated.claims import saad_solla, saad_solla_sgd
 from tests.closeness import close, within
 from tests.simulations.quick import result
 
@@ -58,3 +58,20 @@ def test_claim_in_short():
     growth = outcome.tables["flows"].data.growth
     assert growth.xs("as stated", level="start").max() < -0.05
     assert growth.xs("alike", level="start").abs().max() < 0.001
+
+
+def test_threshold_grows_with_the_comparisons():
+    """A fresh run of a normal distribution exceeds the threshold with the stated probability."""
+    rng, runs = np.random.default_rng(0), 6
+    samples = rng.normal(size=(200_000, runs + 1))
+    others = samples[:, 1:]
+    distance = np.abs(samples[:, 0] - others.mean(axis=1)) / others.std(axis=1, ddof=1)
+    within(np.mean(distance > saad_solla_sgd.threshold(1, runs)), 0.05, absolute=0.002)
+    within(np.mean(distance > saad_solla_sgd.threshold(10, runs)), 0.005, absolute=0.0007)
+
+
+def test_claim_of_sgd_in_short():
+    outcome = result("saad-solla-sgd")
+    assert outcome.verdict is Verdict.HOLDS
+    noisy, without = (outcome.tables[name].data for name in ("with noise", "without noise"))
+    assert noisy.distance.max() < 0.3 * without.distance.min()
