@@ -5,13 +5,15 @@ the data are enumerated, and the gradient is computed by reverse-mode differenti
 expression. Orbits of entries are computed from the generators of the symmetry group.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, reduce
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from dynamics.core.errors import ParameterError
 from dynamics.theory.configurations import (
@@ -22,6 +24,11 @@ from dynamics.theory.configurations import (
     Values,
     configurations,
 )
+
+#: Largest number of entries of an array over configurations that are given.
+MOST_GIVEN = 2**24
+#: An element: its part, the larger element that contains it, and its number inside.
+Named = tuple[int, int, int]
 
 
 class Step(NamedTuple):
@@ -64,7 +71,11 @@ class DenseModel:
     sizes
         Mappings from the indices of an expression to the sets that they run over.
     signed
-        Numbers of the parts whose elements may change sign.
+        Mapping from the numbers of the parts whose elements may change sign: whether they are the
+        coordinates of planes, and change sign by turns of a plane.
+    data
+        Values of each source, by configuration, if they are given; all configurations have the same
+        probability. Otherwise all configurations of the sources are enumerated.
 
     Raises
     ------
@@ -79,15 +90,20 @@ class DenseModel:
         tensors: Mapping[str, tuple[str, ...]],
         sources: Sequence[Values],
         sizes: Sequence[Mapping[str, str]],
-        signed: frozenset[int] = frozenset(),
+        signed: Mapping[int, bool] | None = None,
+        data: Mapping[str, Array] | None = None,
     ) -> None:
         self.steps, self.sets, self.tensors = tuple(steps), dict(sets), dict(tensors)
-        self._sizes, self._signed = tuple(sizes), signed
+        self._sizes, self._signed = tuple(sizes), dict(signed or {})
         self._index_arrays: dict[Any, tuple[Any, ...]] = {}
         self._over = {source.name: source.over for source in sources}
-        self.weight, self.data = configurations(sources, self.sets)
+        if data is None:
+            self.weight, self.data = configurations(sources, self.sets)
+        else:
+            number = len(next(iter(data.values())))
+            self.weight, self.data = np.full(number, 1.0 / number), dict(data)
         largest = max(prod(len(sets[s]) for s in own.values()) for own in sizes)
-        if len(self.weight) * largest > MOST_NUMBERS:
+        if len(self.weight) * largest > (MOST_NUMBERS if data is None else MOST_GIVEN):
             raise ParameterError(
                 f"{len(self.weight):.2g} configurations of the data are too many for the full "
                 "model: choose smaller sizes"
@@ -228,43 +244,69 @@ class DenseModel:
             table &= (a.own >= 0)[:, None] & (b.own < 0)[None, :]
         return np.asarray(table[self._index(indices, step.axes, names)][None], float)
 
-    def orbits(self, tensor: str) -> Integers:
-        """Return an orbit number for each entry: equal for entries that the group permutes.
+    def orbits(self, tensor: str) -> tuple[Integers, Integers]:
+        """Return an orbit number and a sign for each entry of a parameter.
 
-        The number is -1 for entries whose sign is changed by a group element; they vanish.
+        The group permutes entries with equal numbers and signs. It maps one of them to minus
+        another if their signs differ. The number is -1 for entries that it maps to minus
+        themselves; they vanish.
         """
         names = self.tensors[tensor]
         shape = self.shape(tensor)
         if not shape:
-            return np.zeros((), np.int64)
-        labels = np.arange(prod(shape)).reshape(shape)
-        moved = [np.ix_(*(move[name] for name in names)) for move in self.moves()]
-        while True:
-            before = labels.copy()
-            for index_arrays in moved:
-                labels = np.minimum(labels, labels[index_arrays])
-            if np.array_equal(labels, before):
-                break
-        for flips in self.flips():
-            signs = [flips[name] for name in names]
-            if signs:
-                total = np.asarray(sum(np.ix_(*signs)))
-                labels = np.where(total % 2 == 1, -1, labels)
-        return labels
+            return np.zeros((), np.int64), np.ones((), np.int64)
+        size = prod(shape)
+        own = np.arange(2 * size)  # each entry, and minus each entry
+        edges = [np.empty((2, 0), np.int64)]
+        for _, images in self.generators():
+            index = np.ravel_multi_index(np.ix_(*(images[name][0] for name in names)), shape)
+            signs = reduce(np.multiply, np.ix_(*(images[name][1] for name in names)))
+            is_odd = np.broadcast_to(signs < 0, shape)
+            image = np.concatenate([index + size * is_odd, index + size * ~is_odd], axis=None)
+            is_moved = image != own
+            edges.append(np.array([own[is_moved], image[is_moved]]))
+        rows, columns = np.concatenate(edges, axis=1)
+        graph = coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(len(own), len(own)))
+        component = connected_components(graph, directed=False)[1]
+        first = np.unique(component, return_index=True)[1]
+        plus, minus = first[component].reshape(2, *shape)
+        label = np.where(plus == minus, -1, np.minimum(plus, minus))
+        return label, np.where(plus <= minus, 1, -1)
+
+    def generators(self) -> list[tuple[str, dict[str, tuple[Integers, Integers]]]]:
+        """Return a description of each generator of the group, and its action on index sets.
+
+        A mapping from the name of an index set to the images (n,) of its elements, and their signs.
+        """
+        generators = []
+        for number, move in enumerate(self.moves()):
+            images = {name: (order, np.ones_like(order)) for name, order in move.items()}
+            generators.append((f"exchange {number}", images))
+        for number, image in enumerate(self._signed_images()):
+            images = {}
+            for name, own in self.sets.items():
+                elements = _named(own)
+                order = [elements.index(image.get(x, (x, 1))[0]) for x in elements]
+                signs = [image.get(x, (x, 1))[1] for x in elements]
+                images[name] = np.array(order, np.int64), np.array(signs, np.int64)
+            generators.append((f"flip {number}", images))
+        return generators
 
     def moves(self) -> list[dict[str, Integers]]:
-        """Return generators of the group: transpositions of neighbouring elements.
+        """Return the permutations that generate the group: transpositions of neighbouring elements.
 
         Each is a mapping from the name of an index set to the permutation of its elements, (n,).
         """
         known = {element for elements in self.sets.values() for element in _named(elements)}
-        swaps: list[dict[Any, Any]] = []
-        inside: dict[Any, list[Any]] = {}
+        swaps: list[dict[Named, Named]] = []
+        inside: dict[tuple[int, int], list[Named]] = {}
         roots: dict[int, set[int]] = {}
         for part, larger, own in sorted(known):
             inside.setdefault((part, larger), []).append((part, larger, own))
             roots.setdefault(part, set()).add(larger)
-        for members in inside.values():
+        for (part, _), members in inside.items():
+            if self._signed.get(part):  # a plane: its coordinates turn
+                continue
             swaps += [{a: b, b: a} for a, b in pairwise(members)]
         groups = {frozenset(larger) for larger in roots.values()}
         for group in groups:
@@ -280,20 +322,19 @@ class DenseModel:
             for swap in swaps
         ]
 
-    def flips(self) -> list[dict[str, Integers]]:
-        """Return the sign changes: for each coordinate, 1 at it and 0 elsewhere, by index set."""
+    def _signed_images(self) -> Iterator[dict[Named, tuple[Named, int]]]:
+        """Yield the images and signs of elements that a sign change or turn does not preserve."""
         known = {x for elements in self.sets.values() for x in _named(elements)}
-        signed = sorted(x for x in known if x[0] in self._signed)
-        return [
-            {
-                name: np.array([int(x == element) for x in _named(own)], np.int64)
-                for name, own in self.sets.items()
-            }
-            for element in signed
-        ]
+        for part, larger, own in sorted(x for x in known if x[0] in self._signed):
+            element = part, larger, own
+            if not self._signed[part]:
+                yield {element: (element, -1)}
+            elif own == 0:
+                other = part, larger, 1
+                yield {element: (other, 1), other: (element, -1)}
 
 
-def _named(elements: Elements) -> list[tuple[int, int, int]]:
+def _named(elements: Elements) -> list[Named]:
     return list(zip(elements.part.tolist(), elements.larger.tolist(), elements.own.tolist()))
 
 

@@ -31,6 +31,8 @@ the language (the file needs no imports; choose names of arrays and indices free
   i = Ordered("position", 8)                         positions, each different
   w = Words("w", i, s, polya(1))                     tokens of a sequence; also iid(), chain(stay),
                                                      tree(parent); Chain("w", i, p, q): 0 or 1
+  f = Frame("f", i, x, {{"coordinate": [0, 1, ...]}})  vectors of a random orthonormal frame; with
+                                                     x = Turned("coordinate", planes): M^2 = -1
   r = relation(lambda a, b: a <= b, a=i, b=i)        mask: .softmax(over="a", where=r)
   g = Gaussian("g", (p, x), variance=1)              polynomials are integrated exactly
   A = Tensor("A", (p, p), start=0); A.fix("diagonal", 1)

@@ -33,8 +33,8 @@ from symbolic.theory.source import source
 #: Tolerance of loss and gradient entries, relative to the largest of each.
 AGREES = 1e-11
 #: Number of sizes tried, and largest number of entries of a full model: for one evaluation, and for
-#: the analysis of its manifold.
-MOST_TRIED, MOST_EVALUATED, MOST_ENTRIES = 2000, 20_000, 120
+#: the analysis of its manifold. With frames, a few rotations are evaluated, also of more entries.
+MOST_TRIED, MOST_EVALUATED, MOST_ENTRIES, MOST_ROTATED = 2000, 20_000, 120, 10**6
 #: Smallest scale of the gradient relative to the loss: terms that cancel leave rounding errors.
 _LEAST_SCALE = 1e-3
 
@@ -145,13 +145,14 @@ def agreement(theory: Theory) -> Check:
         state.
     """
     text = source(theory)
+    most = MOST_ROTATED if theory.is_framed else MOST_EVALUATED
     try:
-        values, full, data = small(theory, most=MOST_EVALUATED)
+        values, full, data = small(theory, most=most)
     except ParameterError:  # sizes at which every orbit has entries are too large
         try:
-            values, full, data = small(theory, most=MOST_EVALUATED, every=False)
+            values, full, data = small(theory, most=most, every=False)
         except ParameterError:
-            if not (theory.is_ordered and theory.data):
+            if theory.is_framed or not (theory.is_ordered and theory.data):
                 raise
             values, full, data = few_sequences(theory)
     function, constants = mean_function(text, theory.name), list(values.values())

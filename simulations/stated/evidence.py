@@ -60,14 +60,14 @@ class Evidence:
                 "data_orbits": result.check.data_orbits,
                 "difference": result.check.largest,
                 "agrees": result.check.agrees,
-                "discovered": result.manifold.discovered,
+                "discovered": result.analysis.discovered,
                 "expected": number,
-                "one_value": result.manifold.agrees,
-                "orbits": result.manifold.orbits,
+                "one_value": result.analysis.agrees,
+                "orbits": result.analysis.orbits,
                 "conserved": len(result.conserved),
                 "conserved_as_stated": forms,
                 "dimension": result.dimension,
-                "growth": result.manifold.growth,
+                "growth": result.analysis.growth,
             }
             for result, forms, number in zip(self.findings, self.forms, self.values)
         ]
@@ -173,7 +173,7 @@ def collect(
         discovered = [[form[name] for name in names] for form in result.linear]
         forms.append(_same_span(np.array(expected), np.array(discovered), len(names)))
     number = [
-        values(*(result.check.at[size] for size in sizes)) if values else result.manifold.orbits
+        values(*(result.check.at[size] for size in sizes)) if values else result.analysis.orbits
         for result in results
     ]
     return Evidence(tuple(sizes), results, same, tuple(forms), tuple(number))

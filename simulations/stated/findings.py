@@ -6,12 +6,22 @@ from time import perf_counter, process_time
 
 import numpy as np
 
+from dynamics.core.errors import ParameterError
 from dynamics.theory import closure
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import manifold
-from simulations.stated.check import AGREES, Check, compared, finite, small
+from simulations.stated.check import (
+    AGREES,
+    MOST_ENTRIES,
+    MOST_ROTATED,
+    Check,
+    compared,
+    finite,
+    small,
+)
 from simulations.stated.digits import Digits
 from simulations.stated.law import initial_values
+from simulations.stated.manifold import Manifold
 from symbolic.theory import Theory
 from symbolic.theory.source import source
 
@@ -41,7 +51,8 @@ class Findings:
     check, agrees
         Comparison with the full model, and whether it agrees.
     manifold
-        Results from the gradient of the full model.
+        Results from the gradient of the full model; ``None`` with frames, whose rotations are not
+        enumerated.
     conserved, linear
         Formulas of conserved forms, and the coefficients of the linear ones.
     dimension
@@ -58,13 +69,29 @@ class Findings:
     steps: int
     check: Check
     agrees: bool
-    manifold: manifold.Manifold
+    manifold: Manifold | None
     conserved: tuple[str, ...]
     linear: tuple[dict[str, float], ...]
     dimension: int
     derivation_seconds: float
     gradient_seconds: float
     digits: tuple[Digits, ...] = ()
+
+    @property
+    def analysis(self) -> Manifold:
+        """Results from the gradient of the full model, which must be available.
+
+        Raises
+        ------
+        ParameterError
+            If the data are frames.
+        """
+        if self.manifold is None:
+            raise ParameterError(
+                f"the gradient of {self.theory} in every entry is not analysed: the rotations of "
+                "its frames are not enumerated; use theory, run, sweep, map or falsify"
+            )
+        return self.manifold
 
 
 def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Findings:
@@ -85,7 +112,8 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     before = process_time()
     text = source(theory)
     derived = process_time() - before
-    values, full, data = small(theory, given)
+    most = MOST_ROTATED if theory.is_framed else MOST_ENTRIES
+    values, full, data = small(theory, given, most=most)
     function, constants = mean_function(text, theory.name), list(values.values())
     start = np.array(list(initial_values(theory, values).values()))
     count = len(start)
@@ -103,7 +131,8 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     linear = closure.linear(gradients)
     conserved = _linear_forms(linear, names)
     conserved += _quadratic_forms(closure.quadratic(states, gradients), names)
-    around = manifold.examine(full, dict(zip(names, start.tolist())))
+    at_start = dict(zip(names, start.tolist()))
+    around = None if theory.is_framed else manifold.examine(full, at_start)
     return Findings(
         theory=theory.name,
         paper=theory.paper,
@@ -113,7 +142,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
         ),
         steps=theory.number_of_steps,
         check=check,
-        agrees=check.agrees and around.agrees,
+        agrees=check.agrees and (around is None or around.agrees),
         manifold=around,
         conserved=tuple(conserved),
         linear=tuple(dict(zip(names, form)) for form in linear.tolist()),
@@ -187,8 +216,10 @@ def described(findings: Findings) -> str:
     return "\n".join([*lines, "", *_around(findings.manifold)])
 
 
-def _around(result: manifold.Manifold) -> list[str]:
+def _around(result: Manifold | None) -> list[str]:
     """Return the description of the manifold, line by line."""
+    if result is None:
+        return ["each configuration is a random rotation of the frames; they are not enumerated"]
     verdict = "each orbit has one value" if result.agrees else "AN ORBIT HAS MORE THAN ONE VALUE"
     lines = [
         f"from the gradient in every entry alone: {result.discovered} values move, and there "

@@ -13,8 +13,9 @@ from dynamics.theory.dense import DenseModel, Step
 from simulations.stated.law import Numbers
 from simulations.stated.sequences import probability
 from symbolic.theory.expression import Node
-from symbolic.theory.orbits import NONE, Key, canonical
-from symbolic.theory.sets import IndexSet, Ordered, Signed
+from symbolic.theory.frames import Frame
+from symbolic.theory.orbits import NONE, OTHER, Key, Position, canonical
+from symbolic.theory.sets import Exchangeable, IndexSet, Ordered, Signed, Turned
 from symbolic.theory.sources import Colouring, Gaussian, Sequence, Subset
 from symbolic.theory.tensors import Tensor
 from symbolic.theory.theory import Theory
@@ -22,13 +23,19 @@ from symbolic.theory.words import Joint, Words
 
 #: Largest number of elements of an index set in the full model.
 MOST_ELEMENTS = 10_000
+#: Number of random rotations of frames, and number of coordinates above which it is 1.
+ROTATIONS, MANY = 3, 64
 
 
 @dataclass(frozen=True)
 class Entries:
-    """Orbits of the entries of a tensor: ``label`` of each entry, and ``key`` of each label."""
+    """Orbits of the entries of a tensor: ``label`` and ``sign`` of entries, ``key`` of labels.
+
+    The value of an entry is its sign times the value of its orbit.
+    """
 
     label: Integers
+    sign: Integers
     key: dict[int, Key]
 
 
@@ -65,7 +72,11 @@ class FullModel:
         self._nodes = theory.mean.loss.all if integrated else theory.nodes
         self._name = _names(theory)
         self._parts = {part: i for i, part in enumerate(theory.sets)}
-        signed = frozenset(i for part, i in self._parts.items() if isinstance(part, Signed))
+        signed = {
+            i: isinstance(part, Turned)
+            for part, i in self._parts.items()
+            if isinstance(part, Signed)
+        }
         axes = [{name: self._name[where] for name, where in x.axes.items()} for x in self._nodes]
         self.dense = DenseModel(
             self._steps(),
@@ -74,6 +85,7 @@ class FullModel:
             self._sources(integrated),
             axes,
             signed,
+            self._frames() if theory.is_framed else None,
         )
         self.entries = {tensor.name: self._entries(tensor) for tensor in theory.parameters}
 
@@ -85,23 +97,31 @@ class FullModel:
             value = {-1: 0.0} | {
                 label: self._value(tensor, key, state) for label, key in entries.key.items()
             }
-            tensors[tensor.name] = np.vectorize(value.__getitem__, [float])(entries.label)
+            values = np.vectorize(value.__getitem__, [float])(entries.label)
+            tensors[tensor.name] = np.asarray(entries.sign * values)
         return tensors
 
     def by_order(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the entries (n,) of each order parameter."""
+        """Return the entries (n,) of each order parameter, multiplied by their signs."""
         by_order = {}
         for order in self.theory.orders:
             entries = self.entries[order.tensor.name]
             labels = [i for i, key in entries.key.items() if key == order.key]
             chosen = np.isin(entries.label, labels)
-            by_order[order.name] = np.asarray(tensors[order.tensor.name])[chosen]
+            signed = np.asarray(entries.sign * tensors[order.tensor.name], float)
+            by_order[order.name] = signed[chosen]
         return by_order
 
     def mean(self, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float, int]]:
-        """Return mean, spread and number of the entries of each order parameter."""
+        """Return mean, spread and number of the entries of each order parameter.
+
+        The spread is 0 with frames: only a few rotations are compared, and the mean of a gradient
+        over all of them has the mean of its entries, with their signs, in each.
+        """
         return {
-            name: (float(x.mean()), float(np.ptp(x)), x.size) if x.size else (0.0, 0.0, 0)
+            name: (float(x.mean()), 0.0 if self.theory.is_framed else float(np.ptp(x)), x.size)
+            if x.size
+            else (0.0, 0.0, 0)
             for name, x in self.by_order(tensors).items()
         }
 
@@ -118,11 +138,12 @@ class FullModel:
         return float(state[name]) if name in state else self.numbers.real(value)
 
     def _entries(self, tensor: Tensor) -> Entries:
-        label = self.dense.orbits(tensor.name)
+        label, sign = self.dense.orbits(tensor.name)
         keys = {}
         for number in sorted(set(label.ravel().tolist()) - {-1}):
             index = np.argwhere(label == number)[0]
-            spots = []
+            spots: list[Position] = []
+            turned: list[int] = []  # coordinates in their planes
             for axis, i in zip(tensor.axes, index):
                 if isinstance(axis, Ordered):
                     spots.append((axis, int(i), NONE))
@@ -130,11 +151,18 @@ class FullModel:
                 elements = self.dense.sets[self._name[axis]]
                 part = self.theory.sets[elements.part[i]]
                 own = int(elements.own[i])
+                if isinstance(part, Turned):
+                    is_other = bool(turned) and own != turned[0]
+                    spots.append((part, int(elements.larger[i]), OTHER if is_other else NONE))
+                    turned.append(own)
+                    continue
                 inside = part.inside is not None
                 larger = int(elements.larger[i]) if inside or own < 0 else len(label) + own
                 spots.append((part, larger, own if inside else NONE))
             keys[number] = canonical(tuple(spots))
-        return Entries(label, keys)
+            if turned == [0, 1]:  # the entry of the quarter turn that is -1
+                sign[label == number] *= -1
+        return Entries(label, sign, keys)
 
     def _elements(self, where: IndexSet) -> Elements:
         rows = []
@@ -155,6 +183,8 @@ class FullModel:
                 rows += [(self._parts[part], first + g, i) for g in larger for i in range(size)]
             elif any(outer_set.root is part for outer_set in self.theory.outer_sets):
                 rows += [(self._parts[part], first + g, -1) for g in range(size)]
+            elif isinstance(part, Turned):
+                rows += [(self._parts[part], first + i // 2, i % 2) for i in range(size)]
             else:
                 rows += [(self._parts[part], first, i) for i in range(size)]
         table = np.array(rows, np.int64).reshape(-1, 3)
@@ -187,7 +217,9 @@ class FullModel:
         chosen, coloured = [], []
         for source in self.theory.data:
             over = tuple(self._name[where] for where in source.axes)
-            if isinstance(source, Joint):
+            if isinstance(source, Frame):
+                coloured.append(Values(source.name, over, None, {}))
+            elif isinstance(source, Joint):
                 coloured.append(self._sequence(source, over))
             elif isinstance(source, Gaussian):
                 coloured += [] if integrated else [self._gaussian(source, over)]
@@ -204,6 +236,20 @@ class FullModel:
                 given = tuple((choice.name, real(x)) for choice, x in source.given.items())
                 coloured.append(Values(source.name, over, None, law, given))
         return [*chosen, *coloured]
+
+    def _frames(self) -> dict[str, Array]:
+        """Return the vectors of each source at some random rotations of the frames."""
+        rng, data = np.random.default_rng(0), dict[str, list[Array]]()
+        largest = max(int(source.axes[1].count) for source in self.theory.data)
+        for _ in range(ROTATIONS if largest <= MANY else 1):
+            rotations: dict[Exchangeable, Array] = {
+                part: _rotation(rng, part) for part in self.theory.sets if isinstance(part, Signed)
+            }
+            for source in self.theory.data:
+                assert isinstance(source, Frame)
+                vectors = [rotations[part][:, row] for part, row in source.vectors.items()]
+                data.setdefault(source.name, []).append(np.concatenate(vectors).T)
+        return {name: np.array(vectors) for name, vectors in data.items()}
 
     def _sequence(self, source: Joint, over: tuple[str, ...]) -> Values:
         """Return a sequence with its joint law."""
@@ -238,6 +284,17 @@ class FullModel:
         at = source.axes.index(source.by_part.axes[0])
         table = {self._parts[p]: real(v) ** 0.5 for p, v in source.by_part.values.items()}
         return Values(source.name, over, None, law, deviation=(at, table))
+
+
+def _rotation(rng: np.random.Generator, part: Signed) -> Array:
+    """Return a random orthogonal matrix; of a turned set, one that commutes with M."""
+    size = int(part.count)
+    if not isinstance(part, Turned):
+        return np.linalg.qr(rng.normal(size=(size, size)))[0]
+    real, imaginary = rng.normal(size=(2, size // 2, size // 2))
+    unitary = np.linalg.qr(real + 1j * imaginary)[0]
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    return np.asarray(np.kron(unitary.real, np.eye(2)) + np.kron(unitary.imag, turn))
 
 
 def _names(theory: Theory) -> dict[IndexSet, str]:

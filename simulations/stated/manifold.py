@@ -135,18 +135,11 @@ def _require_symmetry(full: FullModel, start: Mapping[str, float]) -> None:
 def _moved(full: FullModel, state: Mapping[str, Array]) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield the description and the image of a state for each generator of the group."""
     axes = full.dense.tensors
-    for number, move in enumerate(full.dense.moves()):
-        index = {name: np.ix_(*(move[own] for own in axes[name])) for name in state if axes[name]}
-        yield (
-            f"exchange {number}",
-            {name: x[index[name]] if name in index else x for name, x in state.items()},
-        )
-    for number, flip in enumerate(full.dense.flips()):
-        signs = {name: np.ix_(*(1.0 - 2.0 * flip[own] for own in axes[name])) for name in state}
-        yield (
-            f"flip {number}",
-            {
-                name: np.prod(np.broadcast_arrays(x, *signs[name]), axis=0)
-                for name, x in state.items()
-            },
-        )
+    for description, images in full.dense.generators():
+        moved = {}
+        for name, x in state.items():
+            targets, signs = zip(*(images[own] for own in axes[name])) if axes[name] else ((), ())
+            moved[name] = x[np.ix_(*targets)] if targets else x
+            for factor in np.ix_(*signs):
+                moved[name] = moved[name] * factor
+        yield description, moved

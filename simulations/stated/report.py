@@ -147,8 +147,8 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
         "order_parameters": len(findings.order_parameters),
         "difference": findings.check.largest,
         "agrees": findings.agrees,
-        "discovered": findings.manifold.discovered,
-        "growth": findings.manifold.growth,
+        "discovered": findings.analysis.discovered,
+        "growth": findings.analysis.growth,
         "conserved": "; ".join(findings.conserved) or "nothing linear or quadratic",
     }
     case = theory.build({})

@@ -151,7 +151,8 @@ class UserTheorySystem(System):
     @property
     def _may_be_sampled(self) -> bool:
         """Whether the data of a run may be sampled, because there are too many of them."""
-        return isinstance(self.theory, Theory) and self.theory.is_ordered
+        theory = self.theory
+        return isinstance(theory, Theory) and theory.is_ordered and not theory.is_framed
 
     @property
     def precompile(self) -> tuple[str, ...]:  # type: ignore[override]

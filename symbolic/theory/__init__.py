@@ -7,7 +7,8 @@ and collects them in a `Theory` named ``THEORY``. `load_theory` reads the file.
 - index sets: `Exchangeable` (optionally inside another set), `Signed`, `Union`; `Ordered`
   positions, with constant arrays on them (`relation`)
 - data: `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, collected in `Data`; on ordered
-  positions `Words` with a law `iid`, `polya`, `chain` or `tree`, or `Chain`
+  positions `Words` with a law `iid`, `polya`, `chain` or `tree`, `Chain`, or vectors of a random
+  `Frame` of `Signed` and `Turned` coordinates
 - parameters: `Tensor`, with ``start`` (which may be `normal`) and ``fix``
 - expressions: ``A["i", "j"]``; ``+ - * / **``; ``.exp() .log() .tanh() .sigmoid() .softplus()
   .softplus_of_minus() .abs() .relu()``; ``.sum("j")``, ``.softmax(over="j")``,
@@ -34,11 +35,12 @@ A bilinear form that learns to score equal elements above different ones:
 from symbolic.theory.errors import TheoryError
 from symbolic.theory.expression import Inside, Node, Same
 from symbolic.theory.formulas import Claim
+from symbolic.theory.frames import Frame
 from symbolic.theory.load import load_theory
 from symbolic.theory.numbers import Constant, Size, constants, normal
 from symbolic.theory.positions import relation
 from symbolic.theory.reduced import OrderParameter, Reduced
-from symbolic.theory.sets import Exchangeable, Ordered, Signed, Union
+from symbolic.theory.sets import Exchangeable, Ordered, Signed, Turned, Union
 from symbolic.theory.sources import ByPart, Choice, Colouring, Data, Gaussian, Sequence, Subset
 from symbolic.theory.tensors import Tensor
 from symbolic.theory.theory import Theory
@@ -53,6 +55,7 @@ __all__ = [
     "Constant",
     "Data",
     "Exchangeable",
+    "Frame",
     "Gaussian",
     "Inside",
     "Node",
@@ -67,6 +70,7 @@ __all__ = [
     "Tensor",
     "Theory",
     "TheoryError",
+    "Turned",
     "Union",
     "Words",
     "chain",

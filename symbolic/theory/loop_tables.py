@@ -8,7 +8,10 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
+import sympy as sp
+
 from symbolic.theory.expression import Node
+from symbolic.theory.frames import lowered
 from symbolic.theory.orbits import Orbit, canonical, orbits
 from symbolic.theory.positions import Relation, empty_rows
 from symbolic.theory.sets import Exchangeable, IndexSet, Ordered
@@ -40,6 +43,9 @@ class Layout:
         Different relations of the loss.
     loss
         The loss of a data orbit.
+    parameters
+        For each parameter of the loss, the value of each entry and the number of entries that it
+        stands for, in the order of `sorted_orbits`.
     is_transferred
         Whether a data orbit is a position with two states and a number of ones
         (`symbolic.theory.transfer`), instead of a sequence.
@@ -50,6 +56,7 @@ class Layout:
     representatives: tuple[int, ...]
     relations: tuple[Relation, ...]
     loss: Node
+    parameters: Mapping[Tensor, Sequence[tuple[sp.Expr, sp.Expr]]]
     is_transferred: bool
 
     @property
@@ -68,6 +75,9 @@ class Layout:
 @cache
 def layout(theory: Theory) -> Layout:
     """Return the data arrays of a theory on ordered positions."""
+    if theory.is_framed:
+        low = lowered(theory)
+        return Layout(None, (), (), _relations(low.loss.all), low.loss, low.parameters, False)
     source = theory.data[0] if theory.data else None
     assert source is None or isinstance(source, Joint)
     loss, is_transferred = theory.mean.loss, False
@@ -79,6 +89,18 @@ def layout(theory: Theory) -> Layout:
     most = tuple(
         max([sum(s is part for s in x.axes.values()) for x in nodes], default=0) for part in sets
     )
+    parameters = {
+        tensor: [(theory.entries[tensor, x.key], x.count) for x in sorted_orbits(tensor)]
+        for tensor in theory.parameters
+    }
+    representatives = tuple(max(x, 1) for x in most)
+    return Layout(
+        source, sets, representatives, _relations(nodes), loss, parameters, is_transferred
+    )
+
+
+def _relations(nodes: Sequence[Node]) -> tuple[Relation, ...]:
+    """Return the different relations of an expression."""
     relations: dict[tuple[object, ...], Relation] = {}
     for x in nodes:
         if x.op in ("relation", "lookup"):
@@ -87,8 +109,7 @@ def layout(theory: Theory) -> Layout:
         empty = hidden_rows(x)
         if empty is not None:
             relations.setdefault(relation_key(empty), empty)
-    representatives = tuple(max(x, 1) for x in most)
-    return Layout(source, sets, representatives, tuple(relations.values()), loss, is_transferred)
+    return tuple(relations.values())
 
 
 def relation_key(relation: Relation) -> tuple[object, ...]:

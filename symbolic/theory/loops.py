@@ -28,7 +28,6 @@ from symbolic.theory.loop_tables import (
     pattern_code,
     relation_key,
     runs,
-    sorted_orbits,
 )
 from symbolic.theory.orbit_data import identifier
 from symbolic.theory.sets import IndexSet, Ordered
@@ -106,7 +105,9 @@ class _Program:
         }
         self._tops = {x: self._new_table(sets) for x, sets in rest.items()}
         self._norms = {x: self._new_table(sets) for x, sets in rest.items()}
-        self._tensors = {x: (self._orbit_table(x), self._orbit_table(x)) for x in theory.parameters}
+        self._tensors = {
+            x: (self._orbit_table(x), self._orbit_table(x)) for x in self._layout.parameters
+        }
 
     # Tables and elements
 
@@ -467,8 +468,7 @@ class _Program:
         for tensor, (values, slopes) in self._tensors.items():
             self._zero(slopes)
             codes = []
-            for orbit in sorted_orbits(tensor):
-                value = self._theory.entries[tensor, orbit.key]
+            for value, _ in self._layout.parameters[tensor]:
                 codes.append(number.get(value, self._print(sp.sympify(value))))
             for first, count, code in runs(codes):
                 column = values.lengths[-1]
@@ -482,14 +482,11 @@ class _Program:
         """Write the gradient per entry."""
         number = {order.symbol: i for i, order in enumerate(self._theory.orders)}
         for tensor, (_, slopes) in self._tensors.items():
-            ordered = sorted_orbits(tensor)
+            entries = self._layout.parameters[tensor]
             column = slopes.lengths[-1]
-            codes: list[int | str] = []
-            for orbit in ordered:
-                value = self._theory.entries[tensor, orbit.key]
-                codes.append(number.get(value, ""))
+            codes: list[int | str] = [number.get(value, "") for value, _ in entries]
             for pattern in range(column):
-                self._code.add(f"_n = {self._print(ordered[pattern].count)}")
+                self._code.add(f"_n = {self._print(entries[pattern][1])}")
                 for first, count, code in runs(codes[pattern::column], column):
                     if not isinstance(code, int):
                         continue

@@ -13,17 +13,17 @@ from functools import cache
 import sympy as sp
 
 from symbolic.theory.errors import require
-from symbolic.theory.sets import Exchangeable, IndexSet, Ordered, Signed
+from symbolic.theory.sets import Exchangeable, IndexSet, Ordered, Signed, Turned
 
 #: An element: its exchangeable set, the label of its outer element, and its label inside it.
 Position = tuple[Exchangeable, int, int]
 #: Positions of all indices, labelled in order of first appearance.
 Key = tuple[Position, ...]
-#: Inner label of an index of an outer set.
-NONE = -1
+#: Inner label of an index of an outer set, and of the other coordinate of a plane that is in use.
+NONE, OTHER = -1, 0
 #: Limit of the number of orbits of one tensor, and of one over ordered sets.
 MOST_ORBITS, MOST_ORDERED_ORBITS = 500, 5000
-DIAGONAL, EQUAL = "diagonal", "equal"
+DIAGONAL, EQUAL, TURNED = "diagonal", "equal", "turned"
 
 
 def outermost(part: Exchangeable) -> Exchangeable:
@@ -54,7 +54,8 @@ def orbits(axes: tuple[IndexSet, ...]) -> tuple[Orbit, ...]:
     """Return the orbits of the entries of a tensor that do not vanish by symmetry.
 
     An entry in which a coordinate of a signed set occurs an odd number of times is 0, because it
-    is odd in this coordinate.
+    is odd in this coordinate. The coordinates of a plane of a turned set count together; there may
+    be at most two indices of turned sets.
 
     Parameters
     ----------
@@ -109,6 +110,8 @@ def _extensions(key: Key, index_set: IndexSet) -> Iterator[tuple[Position, sp.Ex
         for outer in used:
             if part is root:
                 yield (part, outer, NONE), sp.Integer(1)
+                if isinstance(part, Turned):
+                    yield (part, outer, OTHER), sp.Integer(1)
                 continue
             labels = sorted({label for *position, label in key if position == [part, outer]})
             for label in labels:
@@ -116,7 +119,8 @@ def _extensions(key: Key, index_set: IndexSet) -> Iterator[tuple[Position, sp.Ex
             yield (part, outer, len(labels)), part.size - len(labels)
         first = NONE if part is root else 0
         choices = sp.Integer(1) if part is root else part.size
-        yield (part, new, first), (root.size - len(used)) * choices
+        in_use = 2 * len(used) if isinstance(part, Turned) else len(used)
+        yield (part, new, first), (root.size - in_use) * choices
 
 
 def canonical(positions: Key) -> Key:
@@ -140,9 +144,9 @@ def canonical(positions: Key) -> Key:
 
 
 def _even(key: Key) -> bool:
-    """Return whether every element of a signed set occurs an even number of times."""
-    signed = [position for position in key if isinstance(position[0], Signed)]
-    return all(signed.count(position) % 2 == 0 for position in signed)
+    """Return whether every element of a signed set, or plane, occurs an even number of times."""
+    signed = [position[:2] for position in key if isinstance(position[0], Signed)]
+    return all(signed.count(element) % 2 == 0 for element in signed)
 
 
 def name_of(key: Key, axes: tuple[IndexSet, ...]) -> str:
@@ -189,6 +193,8 @@ def _relation(first: Position, second: Position) -> str:
     root = outermost(part)
     if outer != other_outer:
         return f"other {root.name}"
+    if isinstance(part, Turned) and label != other_label:
+        return TURNED
     if part is other_part and label == other_label:
         return EQUAL
     if root.size == 1:

@@ -3,8 +3,8 @@
 The elements of an *ordered* set differ: its symmetry group is trivial. The symmetry group of an
 *exchangeable* set of n elements is the symmetric group S_n. A set *inside*
 another has n elements in each element of the outer set; the symmetry group of both is a wreath
-product. The coordinates of a *signed* set can also change sign (hyperoctahedral group). A *union*
-is a disjoint union of such sets.
+product. The coordinates of a *signed* set can also change sign (hyperoctahedral group); those of a
+*turned* set change sign in pairs. A *union* is a disjoint union of such sets.
 """
 
 from __future__ import annotations
@@ -150,6 +150,43 @@ class Signed(Exchangeable):
 
     def __init__(self, name: str, size: Any) -> None:
         super().__init__(name, size)
+
+
+class Turned(Signed):
+    """Coordinates in planes, which can be permuted and turned by a quarter.
+
+    The quarter turn M maps coordinate 2k to 2k + 1, and 2k + 1 to minus 2k, so that M^2 = -1. The
+    symmetry group commutes with M. A matrix over the coordinates has two order parameters, the
+    numbers before the identity and before M. Such a set is part of a `Frame`.
+
+    Parameters
+    ----------
+    name
+        What one coordinate is called.
+    planes
+        Number of planes, an integer: half the number of coordinates.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Turned
+    >>> from symbolic.theory.orbits import orbits
+    >>> site = Turned("site", 3)
+    >>> [(orbit.name, orbit.count) for orbit in orbits((site, site))]
+    [('diagonal', 6), ('turned', 6)]
+    """
+
+    def __init__(self, name: str, planes: int) -> None:
+        require(
+            isinstance(planes, int) and not isinstance(planes, bool) and planes >= 1,
+            f"planes = {short_repr(planes)} is not allowed: the number of planes of {name} must be "
+            "a whole number, at least 1",
+        )
+        super().__init__(name, 2 * planes)
 
 
 class Ordered(Exchangeable):

@@ -9,6 +9,7 @@ from typing import Any
 
 import sympy as sp
 
+from symbolic.theory import frames
 from symbolic.theory.cost import require_affordable
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.expression import Array, Node
@@ -177,6 +178,9 @@ class Theory:
 
     def _require_plain_if_ordered(self) -> None:
         """Raise `TheoryError` if ordered positions occur with data or sets not supported there."""
+        if self.is_framed:
+            frames.require_contracted(self)
+            return
         if not self.is_ordered:
             return
         for source in self.data:
@@ -259,6 +263,11 @@ class Theory:
         """Whether an index set is ordered."""
         return any(isinstance(part, Ordered) for part in self.sets)
 
+    @cached_property
+    def is_framed(self) -> bool:
+        """Whether data are vectors of a random orthonormal frame."""
+        return frames.is_framed(self)
+
     @property
     def is_random(self) -> bool:
         """Whether an order parameter has a random start."""
@@ -279,7 +288,9 @@ class Theory:
             sets.update(dict.fromkeys(x.axes.values()))
         parts = [part for index_set in sets for part in index_set.parts]
         parts += [part.inside for part in parts if part.inside is not None]
-        return outer_sets(parts, [x for x in self.data if not isinstance(x, (Gaussian, Joint))])
+        return outer_sets(
+            parts, [x for x in self.data if not isinstance(x, (frames.Frame, Gaussian, Joint))]
+        )
 
     @cached_property
     def formulas(self) -> Formulas:

@@ -40,7 +40,7 @@ def measure(context: Context) -> Measurement:
     findings = examine(theory, {"S": 4, "D": 2, "R": 3, "N": 2, "L": 2, "alpha": 0.5})
     reduction = {
         "order_parameters": len(theory.orders),
-        "moving": findings.manifold.discovered,
+        "moving": findings.analysis.discovered,
         "difference": findings.check.largest,
         "agrees": findings.agrees,
         "parts": max(difference(theory, x, context.seed) for x in sizes),

@@ -99,9 +99,9 @@ def _reduction(findings: list[Any]) -> list[dict[str, Any]]:
             "difference": result.check.largest,
             "agrees": result.agrees,
             "conserved": len(result.conserved) if result is findings[0] else np.nan,
-            "orbits": result.manifold.orbits,
-            "discovered": result.manifold.discovered,
-            "growth": result.manifold.growth,
+            "orbits": result.analysis.orbits,
+            "discovered": result.analysis.discovered,
+            "growth": result.analysis.growth,
         }
         for result in findings
     ]

@@ -52,7 +52,7 @@ def measure(context: Context) -> Measurement:
     }
     dominant = {
         "agrees": unequal.agrees,
-        "moving": unequal.manifold.discovered,
+        "moving": unequal.analysis.discovered,
         "free": unequal.dimension,
         "lead": lead(imbalanced),
     }

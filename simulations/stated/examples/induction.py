@@ -5,9 +5,8 @@ which are 2 N orthonormal tokens, and the item of the last pair again as the que
 should be its label. Attention is causal. With W1 = a M, a label attends to its item. With W2 = b,
 the query attends to tokens that attended to its item. W3 = g scales the output.
 
-This is the reduced model, because the language cannot express M (M^2 = -1 on positions) or the
-order of the tokens, only the number of competing tokens in each layer. The full model is in
-simulations/stated/two_layers.py. Restricted to a, b and g, it has the same risk.
+This is the reduced model, with the number of competing tokens in each layer, for any N. The full
+model has 19 order parameters (induction_head.py). Restricted to a, b and g, it has the same risk.
 """
 
 from symbolic.theory import Choice, Data, Exchangeable, Size, Tensor, Theory

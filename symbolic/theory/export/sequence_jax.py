@@ -18,7 +18,6 @@ from symbolic.theory.loop_tables import (
     layout,
     pattern_code,
     relation_key,
-    sorted_orbits,
 )
 from symbolic.theory.orbit_data import identifier
 from symbolic.theory.sets import IndexSet, Ordered
@@ -156,7 +155,7 @@ class _Program:
         self._relations = {relation_key(x): i for i, x in enumerate(self._layout.relations)}
         self._codes: dict[Node, str] = {}
         self._letters: dict[str, str] = {}
-        self.lines = [*self._elements(), *map(self._entries, theory.parameters)]
+        self.lines = [*self._elements(), *map(self._entries, self._layout.parameters)]
         nodes = self._layout.loss.all
         uses = Counter(y for x in nodes for y in x.arguments)
         inside = {y for x in nodes if x.op in ("sum", "multiply") for y in x.arguments}
@@ -186,7 +185,7 @@ class _Program:
     def _entries(self, tensor: Tensor) -> str:
         """Return the assignment of the entries of a tensor."""
         number = {order.symbol: i for i, order in enumerate(self._theory.orders)}
-        entries = [self._theory.entries[tensor, orbit.key] for orbit in sorted_orbits(tensor)]
+        entries = [value for value, _ in self._layout.parameters[tensor]]
         codes = [number.get(x, -1) for x in entries]
         fixed = [self._print(sp.sympify(x)) if x not in number else "0.0" for x in entries]
         row = f"_np.array({codes})"

@@ -41,15 +41,17 @@ def legend(theory: Theory) -> list[str]:
     """Return the meaning of the symbols, as lines of text."""
     tensors = ", ".join(_word(x.name) for x in theory.parameters)
     lines = [
-        f"${_word(x.name)}$: sequence over {', '.join(map(str, x.axes))}; E is its mean"
+        f"${_word(x.name)}$: {'frame' if theory.is_framed else 'sequence'} over "
+        f"{', '.join(map(str, x.axes))}; E is its mean"
         for x in theory.data
     ]
+    signs = ", or differ by a sign" if theory.is_framed else ""
     return [
         *lines,
         r"$[s \leq t, t < n]$: 1 if all statements are true, else 0. Positions count from 0.",
         "A sum runs over all elements of a set. Weights are 0 where 0 / 0 would result.",
         f"A bar: derivative of the loss of one sequence, for ${tensors}$ in one entry.",
-        "A dot: d/dt of one entry. Entries of one order parameter stay equal.",
+        f"A dot: d/dt of one entry. Entries of one order parameter stay equal{signs}.",
     ]
 
 
@@ -85,8 +87,10 @@ class SequencePrinter:
         """Yield the gradient flow of each pattern of the entries of a tensor that are trained."""
         patterns: dict[tuple[str, ...], str] = {}
         trained = {order.key for order in self._theory.orders if order.tensor is tensor}
+        if self._theory.is_framed and trained:
+            patterns[tuple(indices)] = ""
         for orbit in orbits(tensor.axes):
-            if orbit.key in trained:
+            if orbit.key in trained and not self._theory.is_framed:
                 first = dict[object, str]()
                 at = tuple(
                     index if isinstance(x[0], Ordered) else first.setdefault(x, index)
@@ -146,6 +150,8 @@ class SequencePrinter:
             if x.detail == -1:
                 return _PRODUCT, rf"\frac{{1}}{{{inside[1]}}}"
             base = inside[1] if inside[0] == _ATOM else rf"\left({inside[1]}\right)"
+            if x.arguments[0].op == "named":  # has a superscript of its own
+                base = f"{{{base}}}"
             return _ATOM, rf"{base}^{{{self._printed(x.detail)}}}"
         if x.op == "softplus":
             return _ATOM, rf"\log\left(1 + e^{{{inside[1]}}}\right)"

@@ -184,7 +184,8 @@ def description(theory: "Theory") -> list[str]:
     lines = ["", "data"]
     for sequence in theory.data:
         axes = ", ".join(f"{index_set} ({index_set.count})" for index_set in sequence.axes)
-        lines.append(f"  {sequence.name}: sequence over {axes}")
+        what = "random orthonormal frame" if theory.is_framed else "sequence"
+        lines.append(f"  {sequence.name}: {what} over {axes}")
     lines += [
         "  _blocks: for each data orbit, the block of equal tokens of each position, then for each",
         f"    of the sets ({', '.join(map(str, arrays.sets)) or 'none'}) its blocks, with "
