@@ -30,7 +30,8 @@ def _consoles():
 def folder(tmp_path, monkeypatch):
     """Change to a folder with the files that the page writes."""
     theory, claims = _blocks("python")
-    text = theory.replace("    defaults=", f"{claims}    defaults=")
+    text = theory.replace("THEORY =", f"{claims}\n\nTHEORY =")
+    text = text.replace("    defaults=", "    claims=CLAIMS,\n    defaults=")
     (tmp_path / "chain.py").write_text(text, "utf-8")
     (tmp_path / "starts.toml").write_text(*_blocks("toml"), "utf-8")
     monkeypatch.chdir(tmp_path)

@@ -324,9 +324,8 @@ class Expression:
         """Raise `TheoryError`: its mean over normal data is an integral over all tokens."""
         raise TheoryError(
             f"softmax over {over or 'tokens'} is not allowed: its mean over normal data is an "
-            "integral with one dimension for each token, and their number is symbolic; softmax of "
-            "two tokens is the sigmoid of the difference of their scores; for more, write data "
-            "without softmax or sample them"
+            "integral with one dimension for each token, and a tensor rule needs their number; "
+            "softmax of two tokens is the sigmoid of the difference of their scores"
         )
 
     def sum(self, index: str) -> Expression:

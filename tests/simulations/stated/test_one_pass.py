@@ -192,3 +192,14 @@ def test_vectors_on_spheres_and_other_steps_are_rejected():
         patchdyn.gradient_descent(risk, learning_rate=0.1, steps=1, optimizer="momentum")
     with pytest.raises(ParameterError, match="a run diverges"):
         gated().stochastic_runs(learning_rate=100.0, steps=400, runs=2, d=6)
+
+
+@pytest.mark.slow
+def test_three_units_have_the_published_plateau_and_escape():
+    """At rate 0.1 the loss rests at .0219, and units that differ by 1e-12 escape after 6000."""
+    risk = COMMITTEE.one_pass(learning_rate=1e-7, correction=False, K=3, d=10**6)
+    run = patchdyn.gradient_flow(risk, horizon=700, initial=[0.25, 0.0, 1e-12, 0.0])
+    loss = np.interp([4000.0, 6000.0, 7000.0], run.time / 0.1, run.loss)
+    assert loss[0] == pytest.approx(0.0219, rel=2e-3, abs=0)
+    assert loss[1] > 0.02
+    assert loss[2] < 1e-3
