@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy as sp
@@ -20,8 +21,8 @@ import sympy as sp
 from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.expression import Node, multiply, node
 from symbolic.theory.orbits import OTHER, Key, canonical, orbits
-from symbolic.theory.positions import Relation, entries
-from symbolic.theory.sets import IndexSet, Ordered, Signed, Turned
+from symbolic.theory.positions import MOST_ENTRIES, Relation, entries
+from symbolic.theory.sets import MOST_POSITIONS, IndexSet, Ordered, Signed, Turned
 from symbolic.theory.sources import Source
 from symbolic.theory.tensors import Tensor, check_name_and_axes
 
@@ -84,6 +85,11 @@ class Frame(Source):
                 f"coordinate of {name} = {part} is not allowed: it must be a Signed or Turned set "
                 "whose size is a whole number",
             )
+        require(
+            coordinate.count <= MOST_POSITIONS,
+            f"coordinate of {name} = {coordinate} with {coordinate.count} elements is not allowed: "
+            f"there must be at most {MOST_POSITIONS}",
+        )
         parts = [part.name for part in coordinate.parts]
         require(
             isinstance(vectors, Mapping) and set(vectors) == set(parts),
@@ -238,6 +244,12 @@ class _Table(NamedTuple):
     def node(self) -> Node:
         """The array as an expression."""
         sets = tuple(self.axes.values())
+        number = prod(int(index_set.count) for index_set in sets)
+        require(
+            number <= MOST_ENTRIES,
+            f"a sum over coordinates of a frame has {number} entries over "
+            f"{', '.join(map(str, sets))}, too many to derive: sum over fewer factors at once",
+        )
         values = tuple(self.rows.get(row, sp.Integer(0)) for row in entries(sets))
         if not sets:
             return node(values[0])

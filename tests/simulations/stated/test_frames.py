@@ -6,14 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynamics import ParameterError
+from dynamics import ParameterError, gradient_flow
+from dynamics.core.crossing import first_passage
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import mean, mean_function
 from simulations.reproduction.claim import Context
-from simulations.stated import check, examples, full, report, two_layers
+from simulations.stated import check, emergence, examples, full, report, two_layers
 from simulations.stated.findings import examine
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
+from simulations.stated.runs import risk
 from simulations.stated.system import UserTheorySystem
 from simulations.stated.two_layers import NAMES, loss_of, slopes_of
 from symbolic.theory import TheoryError, frames
@@ -246,6 +248,7 @@ WRONG = {
     "a size": (TURNED, 'Signed("c", Size("n"))', "whose size is a whole number"),
     "an exchangeable set": (TURNED, 'Exchangeable("c", 6)', "must be a Signed or Turned set"),
     "no plane": (TURNED, 'Turned("c", 0)', "planes = 0 is not allowed"),
+    "too many": (TURNED, 'Signed("c", 1001)', "with 1001 elements is not allowed"),
     "half a plane": (TURNED, 'Turned("c", 0.5)', "planes = 0.5 is not allowed"),
 }  # fmt: skip
 MORE = """
@@ -290,6 +293,7 @@ def test_export(head_of):
         r"\dot{\mathrm{W1}}_{i, j} &= -\mathbb{E}\left[\bar{\mathrm{W1}}_{i, j}\right] \\" in text
     )
     assert text.count(r"\dot") == 3
+    assert r"\sum_{k} {u^{(4)}_{k}}^{2}" in text  # a second superscript needs braces
     assert "x: random orthonormal frame over position (5), coordinate (12)" in theory.export()
 
 
@@ -302,6 +306,35 @@ def test_export_to_jax(head_of):
     loss, gradient = evaluated(theory, state)
     close(float(module["loss"](state)), loss, rel=1e-13)
     within(np.asarray(module["gradient"](state)), gradient, absolute=1e-14)
+
+
+def test_a_constant_array_with_too_many_entries_is_rejected(theory_of):
+    """The vectors of three indices over 101 positions."""
+    loss = """0.5 * (error ** 2).sum("i") + (
+        (m * (n * x["t", "i"])).sum("t") * x["u", "i"]
+    ).sum("i").exp().sum("s").sum("u").sum("v")"""
+    masks = ["m = relation(lambda t, s: t == s, t=position, s=position)",
+             "n = relation(lambda t, v: t == v, t=position, v=position)"]  # fmt: skip
+    text = ONE.format(coordinate='Signed("c", 120)', loss=loss)
+    text = text.replace('"position", 2', '"position", 101').replace("[0, 1]", "list(range(101))")
+    theory = theory_of(text.replace("W = Tensor", "\n".join([*masks, "W = Tensor"])))
+    with pytest.raises(TheoryError, match=r"1030301 entries .* too many to derive"):
+        source(theory)
+
+
+@pytest.mark.slow
+def test_all_19_emerge_at_the_times_of_the_other_model(head_of):
+    """Time of the flow of one entry is d times that of an order parameter."""
+    theory, expected = head_of(2), emergence.full_flow(2, None)
+    flow = gradient_flow(risk(theory), horizon=300.0, records=3000)
+    columns = in_order(theory, np.arange(19)).argsort()  # of the flow, in the order of `NAMES`
+    index = {name: i for i, name in enumerate(theory.order_parameters)}
+    time = first_passage(flow, lambda state: -loss_of(2, state[columns]).real, -emergence.SOLVED)
+    close(time, 6 * expected.solved, rel=1e-3)
+    for threshold, times in expected.when.items():
+        for name, other in zip(("g3", "b02"), "gb"):
+            own = first_passage(flow, lambda state, i=index[name]: abs(state[i]), threshold)
+            close(own, 6 * times[other], rel=1e-3)
 
 
 @pytest.mark.slow
