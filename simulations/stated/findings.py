@@ -13,7 +13,7 @@ from simulations.stated import manifold
 from simulations.stated.check import (
     AGREES,
     MOST_ENTRIES,
-    MOST_ROTATED,
+    MOST_EVALUATED,
     Check,
     compared,
     finite,
@@ -112,7 +112,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     before = process_time()
     text = source(theory)
     derived = process_time() - before
-    most = MOST_ROTATED if theory.is_framed else MOST_ENTRIES
+    most = MOST_EVALUATED if theory.is_framed else MOST_ENTRIES
     values, full, data = small(theory, given, most=most)
     function, constants = mean_function(text, theory.name), list(values.values())
     start = np.array(list(initial_values(theory, values).values()))

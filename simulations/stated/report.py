@@ -37,7 +37,7 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
         statement="Gradient descent preserves equality on the orbits of the group, for all sizes.",
         method="Loss and gradient of the reduction against the full model at small sizes.",
         criterion=f"Equality up to rounding: {AGREES:g} of the largest gradient entry.",
-        tables={"reduction": REDUCTION, **_own_tables(theory)},
+        tables={"reduction": _table(theory), **_own_tables(theory)},
         measure=partial(_reduction, theory),
         headline=_sizes,
         finding=(
@@ -114,6 +114,13 @@ REDUCTION = Table(
         "each orbit has one value": lambda t: t.agrees,
     },
 )
+#: With frames, the gradient of the full model is known at a few rotations.
+_AT_ROTATIONS = ("order_parameters", "difference", "conserved")
+REDUCTION_OF_FRAMES = Table(
+    index=(),
+    columns={name: REDUCTION.columns[name] for name in _AT_ROTATIONS},
+    strict=dict([*REDUCTION.strict.items()][:1]),
+)
 OBSERVABLES = Table(
     index=("observable",),
     columns={
@@ -131,6 +138,11 @@ EVENTS = Table(
 )
 
 
+def _table(theory: UserTheorySystem) -> Table:
+    """Return the table of the comparison with the full model."""
+    return REDUCTION_OF_FRAMES if theory.theory_of_index_sets.is_framed else REDUCTION
+
+
 def _own_tables(theory: UserTheorySystem) -> dict[str, Table]:
     """Return the tables of the observables and events that a file defines."""
     tables = {"observables": OBSERVABLES, "events": EVENTS}
@@ -146,11 +158,12 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
     row = {
         "order_parameters": len(findings.order_parameters),
         "difference": findings.check.largest,
-        "agrees": findings.agrees,
-        "discovered": findings.analysis.discovered,
-        "growth": findings.analysis.growth,
         "conserved": "; ".join(findings.conserved) or "nothing linear or quadratic",
     }
+    if findings.manifold is not None:
+        row["agrees"] = findings.agrees
+        row["discovered"] = findings.manifold.discovered
+        row["growth"] = findings.manifold.growth
     case = theory.build({})
     population = theory.population(case)
     run = theory.solve(case, population=population)
@@ -167,7 +180,7 @@ def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
         ],
     }
     tables = {name: table.frame(rows[name]) for name, table in _own_tables(theory).items()}
-    tables["reduction"] = REDUCTION.frame([row])
+    tables["reduction"] = _table(theory).frame([row])
     figure = _figure(theory, case, run, columns)
     return Measurement(tables, dict(findings.check.at), (figure,), theory.equations)
 

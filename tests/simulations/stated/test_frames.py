@@ -9,10 +9,12 @@ import pytest
 from dynamics import ParameterError
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import mean, mean_function
-from simulations.stated import check, examples, full, two_layers
+from simulations.reproduction.claim import Context
+from simulations.stated import check, examples, full, report, two_layers
 from simulations.stated.findings import examine
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
+from simulations.stated.system import UserTheorySystem
 from simulations.stated.two_layers import NAMES, loss_of, slopes_of
 from symbolic.theory import TheoryError, frames
 from symbolic.theory.source import source
@@ -121,6 +123,11 @@ def test_findings_without_the_manifold(head_of):
     assert set(result.conserved[:5]) == {"a2", "b05", "b06", "b09", "b10"}
     with pytest.raises(ParameterError, match="the rotations of its frames are not enumerated"):
         result.analysis  # noqa: B018
+
+
+def test_findings_of_too_many_entries_are_rejected(head_of):
+    with pytest.raises(ParameterError, match="21952 entries are too many to check"):
+        examine(head_of(13))
 
 
 def moved(array, over, images):
@@ -295,3 +302,14 @@ def test_export_to_jax(head_of):
     loss, gradient = evaluated(theory, state)
     close(float(module["loss"](state)), loss, rel=1e-13)
     within(np.asarray(module["gradient"](state)), gradient, absolute=1e-14)
+
+
+@pytest.mark.slow
+def test_report_without_the_manifold(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(ONE.format(coordinate=TURNED, loss=SQUARED))
+    (claim,) = report.claims_of(UserTheorySystem(path))
+    row = claim.measure(Context(quick=True)).tables["reduction"].iloc[0]
+    assert list(row.index) == ["order_parameters", "difference", "conserved"]
+    assert row.order_parameters == 2
+    assert row.difference <= 1e-13
