@@ -66,7 +66,7 @@ class OverlapRisk(Risk):
     def _mark_estimate(self, formula: Formula) -> None:
         """Mark the risk as an estimate if an expectation has no bound."""
         if formula.expectations.is_estimate:
-            self.is_estimate = True
+            self.method, self.is_estimate = "tensor rule", True
             self.reason = "an estimate without a bound: a tensor rule in three dimensions"
 
     def checked(self, state: Any) -> Any:

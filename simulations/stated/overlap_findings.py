@@ -86,7 +86,8 @@ def digits(risk: OverlapRisk, state: np.ndarray, time: float = 0.0) -> Digits:
         for name, x, error in zip(("risk", *names), numbers, bounds)
     }
     proved = {name: _digits(error) for name, error in relative.items()}
-    return Digits(time, dict(zip(names, state.tolist())), proved, relative)
+    failure = f"the risk is {risk.reason}" if risk.is_estimate else ""
+    return Digits(time, dict(zip(names, state.tolist())), proved, relative, failure)
 
 
 def _digits(error: float) -> int:

@@ -91,7 +91,12 @@ class UserTheorySystem(System):
     """
 
     tolerance = ROUNDING
-    estimates = MappingProxyType({"sample": "an estimate: see standard_error"})
+    estimates = MappingProxyType(
+        {
+            "sample": "an estimate: see standard_error",
+            "tensor rule": "an estimate in three dimensions",
+        }
+    )
 
     def __init__(self, path: str | Path, digest: str | None = None) -> None:
         self.path = Path(path)

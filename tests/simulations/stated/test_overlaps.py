@@ -15,6 +15,7 @@ from simulations.cli import main
 from simulations.stated import examples, overlap_check, overlap_findings
 from simulations.stated.overlaps import UserOverlapTheory
 from simulations.stated.overlaps import risk as risk_of
+from simulations.stated.system import UserTheorySystem
 from symbolic.overlaps import Directions, Euclidean, Normal, OverlapTheory, Size, Vectors, sqrt
 from symbolic.theory import Exchangeable, TheoryError
 from tests.closeness import close, within
@@ -384,7 +385,10 @@ def test_three_functions_are_an_estimate():
     assert risk.is_estimate
     assert "without a bound" in risk.reason
     assert risk.evaluate(state).bound == np.inf
-    assert overlap_findings.digits(risk, state).proved["risk"] == 0
+    digits = overlap_findings.digits(risk, state)
+    assert digits.proved["risk"] == 0
+    assert "none, the risk is an estimate without a bound" in digits.sentence
+    assert UserTheorySystem.estimates[risk.method].startswith("an estimate")
     columns = [
         (risk.gradient(state + 1e-5 * e) - risk.gradient(state - 1e-5 * e)) / 2e-5
         for e in np.eye(2)

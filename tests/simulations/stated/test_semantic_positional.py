@@ -30,8 +30,8 @@ def test_velocity_is_the_slope_of_the_loss():
 def test_runs_with_many_samples_are_the_flow():
     """On either side of the crossing of the flow, runs learn what the flow learns first."""
     crossing = Attention(0.0).crossing(LEVEL)
-    mixtures = crossing + np.array([-0.04, 0.04])
-    counts = semantic_positional.counts(1000, mixtures, 2, np.random.default_rng(0))
+    mixtures = crossing + np.array([-0.015, 0.015])
+    counts = semantic_positional.counts(2000, mixtures, 2, np.random.default_rng(0))
     assert counts.semantic.tolist() == [2, 0]
     assert counts.unfinished == 0
 
