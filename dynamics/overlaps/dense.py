@@ -286,8 +286,8 @@ def _token_rule(deviations: Array, fields: int, degree: int) -> tuple[Array, Arr
     weights = np.ones(1)
     for _, weight in rules:
         weights = np.outer(weights, weight).ravel()
-    kept = weights > _LEAST_WEIGHT
-    return nodes.reshape(len(rules), -1)[:, kept], weights[kept]
+    significant = weights > _LEAST_WEIGHT
+    return nodes.reshape(len(rules), -1)[:, significant], weights[significant]
 
 
 def _wedges(kinks: Array) -> tuple[Array, Array]:
