@@ -28,6 +28,7 @@ class Flow:
 
     unit: ClassVar[float] = 1.0  # time of one count
     least: ClassVar[float] = 1e-14  # smallest length of a piece
+    turns: ClassVar[bool] = True  # whether pairs of coordinates are bounded together
 
     def parts(self, length: float) -> int:
         """Return the number of parts of a piece."""
@@ -62,6 +63,7 @@ class Descent:
 
     learning_rate: float
     least: ClassVar[float] = 0.5
+    turns: ClassVar[bool] = False  # a pair would need the norm of I + eta M
 
     @property
     def unit(self) -> float:

@@ -5,8 +5,8 @@ by the next Taylor coefficient for all u in [-1, 1] (Lagrange, Moore). The Jacob
 the same way along P + e for all |e| <= R: a polynomial in u with ball coefficients, much tighter
 than over the box that contains the piece. Each of the 8 parts of a piece has its own coordinates:
 the eigenvectors B of the Jacobian in the metric of the flow, with B^-1 enclosed. In these
-coordinates the matrix is nearly diagonal. From part to part the radii grow by |B'^-1 B|, where
-B'^-1 B is nearly a rotation by a small angle.
+coordinates the matrix is nearly diagonal, up to pairs that turn. From part to part the radii grow
+by the norms of the blocks of B'^-1 B, which is nearly a rotation by a small angle.
 """
 
 import math
@@ -21,6 +21,14 @@ from dynamics.core.balls.series import Series
 from dynamics.core.tube.candidate import Velocity
 from dynamics.core.tube.clocks import Clock
 from dynamics.core.tube.comparison import compare
+from dynamics.core.tube.coordinates import (
+    Frame,
+    block,
+    coordinates,
+    coupled,
+    lengths,
+    norm,
+)
 from dynamics.core.tube.polynomials import around, hull, span
 
 BITS = 96
@@ -40,17 +48,6 @@ class Field(Velocity, Protocol):
 
     def neglected(self, box: Series) -> np.ndarray:
         """Return bounds (n,) of the neglected part of the velocity on a box (order 0)."""
-
-
-class Frame(NamedTuple):
-    """Coordinates z = B^-1 e of a distance e, with upper bounds of |z_i|."""
-
-    basis: np.ndarray  # (n, n)
-    radius: list[float]
-
-    def reach(self) -> list[float]:
-        """Return bounds of |e_i|."""
-        return _times(np.abs(self.basis), self.radius)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,56 +236,69 @@ def _propagate(
         return Unproved("the neglected part of the velocity cannot be bounded on it")
     matrices, rest = jacobian
     length, width = curve.length / curve.parts, arb(1) / curve.parts
-    parts, added = [], 0.0
+    parts, added, none = [], 0.0, [0.0] * curve.n
     for k in range(curve.parts):
         centre = (2 * arb(k) + 1) / curve.parts - 1
         local = around(matrices, centre)
-        basis = _eigenbasis(local[0], metric)
+        basis, blocks = coordinates(local[0], metric, clock.turns)
         inverse = _matrix(basis).inv()
-        frame = _changed_basis(frame, basis, inverse, jump if k == 0 else [0.0] * curve.n)
-        rotated = [inverse * (m * _matrix(basis)) for m in local]
-        remainder = inverse * (rest * _matrix(basis))
-        matrix = [
-            [span([m[i, j] for m in rotated], width) + remainder[i, j] for j in range(curve.n)]
-            for i in range(curve.n)
-        ]
+        frame = _changed_basis(frame, Frame(basis, [], blocks), inverse, jump if k == 0 else none)
+        matrix = _in_coordinates(inverse, _matrix(basis), local, rest, width)
         errors = [span(around(terms, centre), width) for terms, _ in curve.defect]
-        rests = [bound + exact(x) for (_, bound), x in zip(curve.defect, lost)]
-        defect = [
-            abs(sum((inverse[i, j] * e for j, e in enumerate(errors)), arb(0)))
-            + sum((abs(inverse[i, j]) * r for j, r in enumerate(rests)), arb(0))
-            for i in range(curve.n)
-        ]
-        own = [
-            abs(sum((inverse[i, j] * e for j, e in enumerate(errors)), arb(0)))
-            + sum((abs(inverse[i, j]) * b for j, (_, b) in enumerate(curve.defect)), arb(0))
-            for i in range(curve.n)
-        ]
+        tails = [bound for _, bound in curve.defect]
+        rests = [bound + exact(x) for bound, x in zip(tails, lost)]
         if not all(x.is_finite() for row in matrix for x in row):
             return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
-        compared = compare(clock, matrix, frame.radius, defect, length, _least(inverse, curve))
-        if compared is None:
-            return Unproved("no tube contains the solution: the Jacobian is too wide")
-        added += _added(clock, matrix, own, length)
-        during = Frame(basis, compared.during)
-        value, rate = _functional(curve, centre, during, local, rest, errors, rests, functional)
-        start = above(exact(curve.piece.start) + curve.length * k / curve.parts)
-        parts.append(
-            Part(
-                start if k else curve.piece.start, basis, compared.bar, during.reach(), value, rate
+        coupling = coupled(matrix, frame.all_blocks)
+        defect, own, least = (
+            lengths(vector, frame.all_blocks)
+            for vector in (
+                _bounds(inverse, errors, rests),
+                _bounds(inverse, errors, tails),
+                _least(inverse, curve),
             )
         )
-        frame = Frame(basis, compared.after)
+        compared = compare(clock, coupling, frame.radius, defect, length, [*map(above, least)])
+        if compared is None:
+            return Unproved("no tube contains the solution: the Jacobian is too wide")
+        added += _added(clock, coupling, own, length)
+        during = Frame(basis, compared.during, blocks)
+        value, rate = _functional(curve, centre, during, local, rest, errors, rests, functional)
+        start = above(exact(curve.piece.start) + curve.length * k / curve.parts)
+        bar = frame.by_coordinate(compared.bar)
+        begin = start if k else curve.piece.start
+        parts.append(Part(begin, basis, bar, during.reach(), value, rate))
+        frame = Frame(basis, compared.after, blocks)
     return Proved(parts, frame, box_radius, added)
 
 
-def _least(inverse: arb_mat, curve: _Curve) -> list[float]:
-    """Return a-priori bounds above the rounding of a check in double precision."""
-    sizes = _ROUNDING * np.abs(curve.piece.coefficients[0])
+def _in_coordinates(
+    inverse: arb_mat, basis: arb_mat, local: list[arb_mat], rest: arb_mat, width: arb
+) -> list[list[arb]]:
+    """Return balls that contain the entries of the Jacobian in the coordinates, on a part."""
+    turned = [inverse * (m * basis) for m in local]
+    remainder = inverse * (rest * basis)
+    n = basis.ncols()
     return [
-        above(sum((abs(inverse[i, j]) * exact(x) for j, x in enumerate(sizes)), arb(0)))
-        for i in range(curve.n)
+        [span([m[i, j] for m in turned], width) + remainder[i, j] for j in range(n)]
+        for i in range(n)
     ]
+
+
+def _bounds(inverse: arb_mat, errors: list[arb], rests: list[arb]) -> list[arb]:
+    """Return bounds of the defect in the coordinates: of known errors and of bounded rests."""
+    n = len(errors)
+    return [
+        abs(sum((inverse[i, j] * e for j, e in enumerate(errors)), arb(0)))
+        + sum((abs(inverse[i, j]) * r for j, r in enumerate(rests)), arb(0))
+        for i in range(n)
+    ]
+
+
+def _least(inverse: arb_mat, curve: _Curve) -> list[arb]:
+    """Return a-priori bounds above the rounding of a check in double precision."""
+    sizes = [exact(x) for x in _ROUNDING * np.abs(curve.piece.coefficients[0])]
+    return _bounds(inverse, [arb(0)] * curve.n, sizes)
 
 
 def _functional(
@@ -308,7 +318,7 @@ def _functional(
     n, width = curve.n, arb(1) / curve.parts
     weights = [exact(w) for w in functional]
     row, basis = arb_mat(1, n, weights), _matrix(during.basis)
-    z = [arb(0, 1) * exact(x) for x in during.radius]
+    z = [arb(0, 1) * exact(x) for x in during.by_coordinate(during.radius)]
     along = [row * (m * basis) for m in local]
     shift, last = row * basis, row * (rest * basis)
     value, rate = arb(0), arb(0)
@@ -326,18 +336,19 @@ def _added(clock: Clock, matrix: list[list[arb]], defect: list[arb], length: arb
     return math.hypot(*map(above, distances))
 
 
-def _changed_basis(frame: Frame, basis: np.ndarray, inverse: arb_mat, jump: list[float]) -> Frame:
-    """Return a frame in another basis, enlarged by a jump of the curve."""
-    turn = inverse * _matrix(frame.basis)
+def _changed_basis(frame: Frame, new: Frame, inverse: arb_mat, jump: list[float]) -> Frame:
+    """Return a frame in the basis of another, enlarged by a jump of the curve."""
+    product = inverse * _matrix(frame.basis)
     n = len(jump)
-    radius = [
-        above(
-            sum((abs(turn[i, j]) * exact(x) for j, x in enumerate(frame.radius)), arb(0))
-            + sum((abs(inverse[i, j]) * exact(x) for j, x in enumerate(jump)), arb(0))
-        )
-        for i in range(n)
-    ]
-    return Frame(basis, radius)
+    turn = [[product[i, j] for j in range(n)] for i in range(n)]
+    moved = _bounds(inverse, [arb(0)] * n, [exact(x) for x in jump])
+    radius = []
+    for rows in new.all_blocks:
+        total = norm([[moved[i]] for i in rows])
+        for columns, x in zip(frame.all_blocks, frame.radius):
+            total += norm(block(turn, rows, columns)) * exact(x)
+        radius.append(above(total))
+    return new._replace(radius=radius)
 
 
 def _jump(piece: Piece, joint: np.ndarray) -> list[float]:
@@ -349,23 +360,9 @@ def _jump(piece: Piece, joint: np.ndarray) -> list[float]:
     return [above(abs(x - y)) for x, y in zip(here, before)]
 
 
-def _eigenbasis(jacobian: arb_mat, metric: np.ndarray) -> np.ndarray:
-    """Return the eigenvectors of the Jacobian in the metric as columns, rounded to six digits."""
-    n, root = metric.size, np.sqrt(metric)
-    middle = np.array([[float(jacobian[i, j].mid()) for j in range(n)] for i in range(n)])
-    symmetric = root[:, None] * middle / root
-    _, vectors = np.linalg.eigh(0.5 * (symmetric + symmetric.T))
-    return np.array([[float(f"{x:.6g}") for x in row] for row in vectors / root[:, None]])
-
-
 def _matrix(values: np.ndarray) -> arb_mat:
     rows, columns = values.shape
     return arb_mat(rows, columns, [exact(x) for x in values.ravel()])
-
-
-def _times(matrix: np.ndarray, vector: list[float]) -> list[float]:
-    """Return the product of a nonnegative matrix and vector, rounded up."""
-    return [float(x) for x in (matrix @ np.array(vector)) * (1.0 + 1e-14) + 1e-300]
 
 
 def _balls(series: Series, lane: int) -> list[arb]:

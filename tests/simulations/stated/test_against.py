@@ -148,6 +148,7 @@ class TestMasked:
         }
         return descend(self.gradient, start, 2.0, 200, 20)
 
+    @pytest.mark.slow
     def test_areas_are_identified(self):
         result = against(self.run(0.0), "masked", **self.SIZES)
         assert result.follows
@@ -207,6 +208,7 @@ class TestSaadSolla:
 class TestInContext:
     """Descent on the exact mean over normal data, with the coordinates in another order."""
 
+    @pytest.mark.slow
     def test_coordinates_are_identified(self):
         deviations = np.sqrt([0.3, 1.0])
         nodes, weights = np.polynomial.hermite_e.hermegauss(4)

@@ -93,6 +93,7 @@ def test_second_moments_of_two_exchangeable_units():
         assert abs(rest / leading) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3])
 def test_the_mean_of_one_step_is_that_of_many_runs(batch):
     """After one step in eight dimensions the mean of 1500 runs is within 4 standard errors."""

@@ -68,6 +68,7 @@ def test_other_theories_have_no_sgd(capsys):
     assert "sgd" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_sweep_and_map(tmp_path, capsys):
     """A sweep over two constants has a map of each final overlap."""
     config, out = tmp_path / "sweep.toml", str(tmp_path / "sweep")

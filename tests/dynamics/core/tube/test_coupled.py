@@ -137,10 +137,13 @@ class TestEachTerm:
             return right(clock, matrix, *rest)
 
         monkeypatch.setattr(piece_module, "compare", watched)
-        bases, turned = [], piece_module._eigenbasis
-        monkeypatch.setattr(
-            piece_module, "_eigenbasis", lambda *a: bases.append(turned(*a)) or bases[-1]
-        )
+        bases, chosen = [], piece_module.coordinates
+
+        def alone(*arguments):
+            bases.append(chosen(*arguments)[0])
+            return bases[-1], ()
+
+        monkeypatch.setattr(piece_module, "coordinates", alone)
         piece, frame = self.piece(1e-3), Frame(np.eye(2), [1e-9, 1e-9])
         prove_piece(system, Flow(), piece, system.metric, frame, piece.at(-1.0)[None], FUNCTIONAL)
         assert len(seen) >= 8
