@@ -84,6 +84,14 @@ class Tube:
         start, radius = system.start.tolist(), system.start_radius.tolist()
         return cls(start, radius, frame=Frame(np.eye(system.start.size), radius))
 
+    def append(self, piece: Piece, chosen: Field, proved: Proved) -> None:
+        """Append a proved piece and its field."""
+        self.pieces.append(piece)
+        self.fields.append(chosen)
+        self.parts.append(proved.parts)
+        self.box_radii.append(proved.box_radius)
+        self.frame = proved.frame
+
     @property
     def end(self) -> float:
         """Count (time or steps) at the end."""
@@ -149,50 +157,13 @@ def enclose(
         It ends at the horizon, or earlier with a ``reason``.
     """
     tube = Tube.at_start(system) if begun is None else begun
-    guess = tube.pieces[-1] if tube.pieces else None
-    theta = system.start.copy() if guess is None else guess.at(1.0)
-    length = tube.length
+    task = _Task(system, clock, horizon, tolerance, functional, degree)
     while tube.end < horizon:
-        now = tube.end
         try:
-            chosen = system.field(theta, tolerance)
-        except ArithmeticError as failure:
-            tube.reason = f"at time {now * clock.unit:.6g}: no field is accurate enough: {failure}"
+            task.extend(tube)
+        except _Stopped as stop:
+            tube.reason = f"at time {tube.end * clock.unit:.6g}: {stop}"
             return tube
-        if length is None:
-            curvature = clock.unit * float(np.max(np.abs(chosen.jacobian_at(theta))))
-            length = max(0.1 / max(curvature, 1.0 / horizon), 2.0 * clock.least)
-        reason = "collocation did not converge"
-        while True:
-            requested = min(length, horizon - now)
-            if requested <= _LEAST_LENGTH * now or requested < clock.least:
-                tube.reason = f"at time {now * clock.unit:.6g}: the pieces are too short: {reason}"
-                return tube
-            fitted = clock.fitted(requested, horizon - now)
-            end = now + fitted if fitted < horizon - now else horizon
-            piece, result, share = _try_piece(
-                system, chosen, clock, tube, theta, (now, end), degree, guess, tolerance, functional
-            )
-            if isinstance(result, Proved) and (share <= 1.0 or clock.parts(fitted) == 1):
-                break
-            if isinstance(result, Unproved):
-                reason = result.reason
-                length *= _SHRINK
-            else:
-                reason = "its defect exceeds the tolerance"
-                length *= max(0.2, 0.8 * share ** (-1.0 / (degree + 1)))
-        assert piece is not None
-        tube.pieces.append(piece)
-        tube.fields.append(chosen)
-        tube.parts.append(result.parts)
-        tube.box_radii.append(result.box_radius)
-        tube.frame = result.frame
-        theta = piece.at(1.0)
-        guess, length = (
-            piece,
-            max(fitted, length) * min(_GROW, 0.8 * max(share, 1e-9) ** (-1.0 / (degree + 1))),
-        )
-        tube.length = length
         if progress is not None:
             progress(tube)
         if (needed := _remaining_pieces(tube, horizon)) > _MOST_REMAINING:
@@ -204,6 +175,86 @@ def enclose(
     return tube
 
 
+class _Stopped(Exception):
+    """No further piece was proved; the message states why."""
+
+
+@dataclass
+class _Task:
+    """The arguments of `enclose`, with which each piece is made."""
+
+    system: System
+    clock: Clock
+    horizon: float
+    tolerance: float
+    functional: np.ndarray
+    degree: int
+
+    def extend(self, tube: Tube) -> None:
+        """Append the next piece to a tube; raise _Stopped if none is proved."""
+        theta = tube.pieces[-1].at(1.0) if tube.pieces else self.system.start.copy()
+        try:
+            chosen = self.system.field(theta, self.tolerance)
+        except ArithmeticError as failure:
+            raise _Stopped(f"no field is accurate enough: {failure}") from failure
+        now, left = tube.end, self.horizon - tube.end
+        length = self._first_length(chosen, theta) if tube.length is None else tube.length
+        reason = "collocation did not converge"
+        while True:
+            requested = min(length, left)
+            if requested <= _LEAST_LENGTH * now or requested < self.clock.least:
+                raise _Stopped(f"the pieces are too short: {reason}")
+            fitted = self.clock.fitted(requested, left)
+            end = now + fitted if fitted < left else self.horizon
+            piece, result, share = self._attempt(tube, chosen, theta, end)
+            if isinstance(result, Proved) and (share <= 1.0 or self.clock.parts(fitted) == 1):
+                break
+            if isinstance(result, Unproved):
+                reason = result.reason
+                length *= _SHRINK
+            else:
+                reason = "its defect exceeds the tolerance"
+                length *= max(0.2, 0.8 * share ** (-1.0 / (self.degree + 1)))
+        assert piece is not None
+        tube.append(piece, chosen, result)
+        growth = 0.8 * max(share, 1e-9) ** (-1.0 / (self.degree + 1))
+        tube.length = max(fitted, length) * min(_GROW, growth)
+
+    def _first_length(self, chosen: Field, theta: np.ndarray) -> float:
+        """Return the length to try at the start of a tube."""
+        curvature = self.clock.unit * float(np.max(np.abs(chosen.jacobian_at(theta))))
+        return max(0.1 / max(curvature, 1.0 / self.horizon), 2.0 * self.clock.least)
+
+    def _attempt(
+        self, tube: Tube, chosen: Field, theta: np.ndarray, end: float
+    ) -> tuple[Piece | None, Proved | Unproved, float]:
+        """Return a piece, its proved bounds, and its added radius relative to the allowed one."""
+        clock, start = self.clock, tube.end
+        coefficients = None
+        if clock.parts(end - start) == 1:
+            half = 0.5 * clock.unit * chosen.velocity_at(theta)
+            coefficients = np.array([theta + half, half])
+        else:
+            before = tube.pieces[-1] if tube.pieces else None
+            for values in _guesses(theta, before, end - start, self.degree):
+                coefficients = collocated(chosen, clock, theta, end - start, self.degree, values)
+                if coefficients is not None:
+                    break
+        if coefficients is None:
+            return None, Unproved("collocation did not converge"), math.inf
+        piece, metric = Piece(start, end, coefficients), self.system.metric
+        assert tube.frame is not None
+        joint = tube.pieces[-1].coefficients if tube.pieces else self.system.start[None, :]
+        result = prove_piece(chosen, clock, piece, metric, tube.frame, joint, self.functional)
+        if isinstance(result, Unproved):
+            return piece, result, math.inf
+        root = np.sqrt(metric)
+        travelled = float(np.linalg.norm(root * (piece.at(1.0) - piece.at(-1.0))))
+        size = float(np.linalg.norm(root * theta))
+        allowed = self.tolerance * (travelled + 1e-3 * size * (end - start) / end)
+        return piece, result, result.added / (allowed + _ROUNDING * size)
+
+
 def _remaining_pieces(tube: Tube, horizon: float) -> float:
     """Predict the number of remaining pieces; 0 if their length grows or is unknown."""
     count = len(tube.pieces)
@@ -212,43 +263,6 @@ def _remaining_pieces(tube: Tube, horizon: float) -> float:
     ends = [0.0, *(piece.end for piece in tube.pieces)]
     before, now = np.diff([ends[-1 - 2 * _WINDOW], ends[-1 - _WINDOW], ends[-1]]) / _WINDOW
     return float((horizon - tube.end) / now) if now <= 1.1 * before else 0.0
-
-
-def _try_piece(
-    system: System,
-    chosen: Field,
-    clock: Clock,
-    tube: Tube,
-    theta: np.ndarray,
-    ends: tuple[float, float],
-    degree: int,
-    before: Piece | None,
-    tolerance: float,
-    functional: np.ndarray,
-) -> tuple[Piece | None, Proved | Unproved, float]:
-    """Return a piece, its proved bounds, and its added radius relative to the allowed one."""
-    start, end = ends
-    coefficients = None
-    if clock.parts(end - start) == 1:
-        half = 0.5 * clock.unit * chosen.velocity_at(theta)
-        coefficients = np.array([theta + half, half])
-    for values in _guesses(theta, before, end - start, degree) if coefficients is None else ():
-        coefficients = collocated(chosen, clock, theta, end - start, degree, values)
-        if coefficients is not None:
-            break
-    if coefficients is None:
-        return None, Unproved("collocation did not converge"), math.inf
-    piece = Piece(start, end, coefficients)
-    assert tube.frame is not None
-    joint = tube.pieces[-1].coefficients if tube.pieces else system.start[None, :]
-    result = prove_piece(chosen, clock, piece, system.metric, tube.frame, joint, functional)
-    if isinstance(result, Unproved):
-        return piece, result, math.inf
-    root = np.sqrt(system.metric)
-    travelled = float(np.linalg.norm(root * (piece.at(1.0) - piece.at(-1.0))))
-    size = float(np.linalg.norm(root * theta))
-    allowed = tolerance * (travelled + 1e-3 * size * (end - start) / end) + _ROUNDING * size
-    return piece, result, result.added / allowed
 
 
 def _guesses(
