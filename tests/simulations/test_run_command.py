@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import dynamics
 from simulations.cli import main
-from simulations.figures import shared
+from simulations.figures import Image, shared
 from simulations.theories import load
 from tests.closeness import close
 
@@ -239,6 +239,33 @@ class TestRunOutput:
             "(b) small order parameters",
             "(c) population risk",
         ]
+
+    @pytest.mark.parametrize(
+        ("image", "sizes"),
+        [
+            (Image(), [10.0, 10.0, 9.0, 9.0]),
+            (Image(style={"font.size": 19.0}), [20.0, 20.0, 18.0, 18.0]),
+            (Image(style={"font.size": 19.0, "axes.titlesize": 5.0}), [5.0, 20.0, 18.0, 18.0]),
+            (Image(size=(3.3, 3.0)), [7.0 * size / 9.5 for size in (10.0, 10.0, 9.0, 9.0)]),
+            (Image(size=(3.3, 3.0), style={"font.size": 9.5}), [10.0, 10.0, 9.0, 9.0]),
+        ],
+    )
+    def test_all_texts_follow_the_size_of_the_font(self, image, sizes):
+        time, drawn = np.linspace(0.0, 10.0, 6), []
+        data = xarray.Dataset(
+            {"state": (("parameter", "time"), [time]), "loss": ("time", 1.0 + time)},
+            {"parameter": ["gamma"], "time": time},
+        )
+
+        def draw(figure):
+            shared.draw_run(data, figure)
+            first, last = figure.axes
+            legend, tick = first.get_legend().get_texts()[0], last.yaxis.get_ticklabels()[0]
+            texts = (first._left_title, last.xaxis.label, legend, tick)
+            drawn.extend(text.get_fontsize() for text in texts)
+
+        image.render(draw, (7.0, 6.0))
+        close(drawn, sizes, rel=1e-9)
 
     def test_names_of_close_events_do_not_overlap(self):
         time = np.linspace(0.0, 10.0, 6)
