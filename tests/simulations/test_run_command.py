@@ -301,6 +301,16 @@ class TestRunOutput:
         assert len({artists[name].get_color() for name in texts[:5]}) == 5
         assert {artists[name].get_color() for name in names if name not in texts} == {"#BBBBBB"}
 
+        second = np.where(np.arange(20) == 18, 5.0, np.nan)  # only the second run has much of x18
+        data["state 2"] = (("parameter", "time 2"), np.outer(second, time))
+        data["loss 2"] = ("time 2", time)
+        data = data.assign_coords({"time 2": time})
+        data.attrs["runs"] = json.dumps(["as given", "K=4"])
+        figure = Figure(figsize=(7.0, 6.0))
+        shared.draw_run(data, figure)
+        texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        assert texts == ["x1", "x5", "x9", "x13", "x18", "15 others"]
+
     def test_output_must_not_be_a_folder(self, tmp_path, capsys):
         assert main([*self.FAST, "--out", str(tmp_path), "--force"]) == 2
         assert "it is a folder" in capsys.readouterr().err
