@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf, expit
+from scipy.special import erf, expit, softmax
 
 Array = NDArray[np.float64]
 #: Functions with their derivatives.
@@ -26,6 +26,8 @@ _FUNCTIONS: Mapping[str, tuple[Callable[[Array], Array], Callable[[Array], Array
 }
 #: Step and end of the rule in each dimension.
 _STEP, _END = 0.25, 8.5
+#: Step for scores of softmax of variance at most 1, largest number of nodes, and least weight.
+_TOKEN_STEP, _MOST_NODES, _LEAST_WEIGHT = 0.5, 4 * 10**6, 1e-18
 #: Step and weights of a central difference of order six.
 _DIFFERENCE, _STENCIL = 5e-3, ((1, 0.75), (2, -0.15), (3, 1.0 / 60.0))
 
@@ -40,12 +42,16 @@ class DenseProduct(NamedTuple):
 
 
 class DenseFactor(NamedTuple):
-    """A power of a function of a constant plus inner products."""
+    """A power of a function of a constant plus inner products.
+
+    For a weight of a softmax, ``scores`` are the scores of all tokens.
+    """
 
     function: str
     power: int
     constant: float
     products: tuple[DenseProduct, ...]
+    scores: "tuple[DenseFactor, ...]" = ()
 
 
 class DenseDatum(NamedTuple):
@@ -110,17 +116,60 @@ class DenseModel(NamedTuple):
 
     def _mean(self, factors: tuple[DenseFactor, ...], vectors: Array) -> tuple[float, Array]:
         """Return the mean of a product of factors, and its gradient in all vectors."""
+        if any(factor.scores for factor in factors):
+            return self._softmax(factors, vectors)
         mean, basis, nodes, points, weights = self._rule(factors, vectors)
         if any(factor.function == "step" for factor in factors):
             return mean, self._difference(factors, vectors)
         powers = [_FUNCTIONS[x.function][0](y) ** x.power for x, y in zip(factors, points)]
-        gradient = np.zeros_like(vectors)
+        slopes = []
         for i, factor in enumerate(factors):
             function, slope = _FUNCTIONS[factor.function]
             own = factor.power * function(points[i]) ** (factor.power - 1) * slope(points[i])
-            others = np.prod(powers[:i] + powers[i + 1 :], axis=0) * own * weights
-            total = float(np.sum(others))
-            direction = ((nodes @ others) @ basis).reshape(len(self.data), vectors.shape[1])
+            slopes.append(np.prod(powers[:i] + powers[i + 1 :], axis=0) * own * weights)
+        return mean, self._gradient(factors, slopes, nodes, basis, vectors)
+
+    def _softmax(self, factors: tuple[DenseFactor, ...], vectors: Array) -> tuple[float, Array]:
+        """Return the mean of weights of a softmax times powers of fields, and its gradient.
+
+        A tensor rule has a dimension for the score of each token; the fields given the scores are
+        normal, and their powers are integrated exactly.
+        """
+        scores = next(x.scores for x in factors if x.scores)
+        fields = tuple(x for x in factors if not x.scores)
+        counts = [sum(x.power for x in factors if x.scores and x[2:4] == s[2:4]) for s in scores]
+        used = (*scores, *fields)
+        forms, means = self._forms(used, vectors)
+        deviations = np.linalg.norm(forms[: len(scores)], axis=1)
+        lines = forms[: len(scores)] / np.where(deviations > 0.0, deviations, 1.0)[:, None]
+        rest = forms[len(scores) :] - forms[len(scores) :] @ lines.T @ lines
+        basis = np.vstack([lines, _basis(rest)]) if fields else lines
+        degree = sum(x.power for x in fields)
+        nodes, weights = _token_rule(deviations, len(basis) - len(scores), degree)
+        points = means[:, None] + forms @ basis.T @ nodes
+        attention = softmax(points[: len(scores)], axis=0)
+        weighted = np.prod([a**n for a, n in zip(attention, counts)], axis=0) * weights
+        powers = [y**x.power for x, y in zip(fields, points[len(scores) :])]
+        values = np.prod(powers, axis=0) * weighted
+        slopes = [values * (n - sum(counts) * a) for a, n in zip(attention, counts)]
+        for i, (x, y) in enumerate(zip(fields, points[len(scores) :])):
+            others = np.prod(powers[:i] + powers[i + 1 :], axis=0)
+            slopes.append(others * weighted * x.power * y ** (x.power - 1))
+        return float(np.sum(values)), self._gradient(used, slopes, nodes, basis, vectors)
+
+    def _gradient(
+        self,
+        factors: tuple[DenseFactor, ...],
+        slopes: list[Array],
+        nodes: Array,
+        basis: Array,
+        vectors: Array,
+    ) -> Array:
+        """Return the gradient in all vectors from weighted derivatives in arguments at nodes."""
+        gradient = np.zeros_like(vectors)
+        for factor, slope in zip(factors, slopes):
+            total = float(np.sum(slope))
+            direction = ((nodes @ slope) @ basis).reshape(len(self.data), vectors.shape[1])
             for x in factor.products:
                 if x.is_datum:
                     datum = self.data[x.other]
@@ -130,7 +179,7 @@ class DenseModel(NamedTuple):
                 else:
                     gradient[x.vector] += x.coefficient * total * vectors[x.other]
                     gradient[x.other] += x.coefficient * total * vectors[x.vector]
-        return mean, gradient
+        return gradient
 
     def _difference(self, factors: tuple[DenseFactor, ...], vectors: Array) -> Array:
         """Return the gradient of the mean of a product in all vectors by central differences."""
@@ -149,6 +198,17 @@ class DenseModel(NamedTuple):
         self, factors: tuple[DenseFactor, ...], vectors: Array
     ) -> tuple[float, Array, Array, Array, Array]:
         """Return the mean of a product; basis, nodes, arguments at the nodes, and weights."""
+        forms, means = self._forms(factors, vectors)
+        basis = _basis(forms)
+        coordinates = forms @ basis.T
+        kinks = coordinates[[factor.function in ("relu", "step") for factor in factors]]
+        nodes, weights = _wedges(kinks) if kinks.size else _nodes(len(basis))
+        points = means[:, None] + coordinates @ nodes
+        powers = [_FUNCTIONS[x.function][0](y) ** x.power for x, y in zip(factors, points)]
+        return float(weights @ np.prod(powers, axis=0)), basis, nodes, points, weights
+
+    def _forms(self, factors: tuple[DenseFactor, ...], vectors: Array) -> tuple[Array, Array]:
+        """Return arguments as linear forms (n, data x d) of standard normal data, and means."""
         dimension = vectors.shape[1]
         forms = np.zeros((len(factors), len(self.data), dimension))
         means = np.array([factor.constant for factor in factors])
@@ -160,13 +220,7 @@ class DenseModel(NamedTuple):
                     means[i] += x.coefficient * vectors[x.vector] @ self._centre(datum, vectors)
                 else:
                     means[i] += x.coefficient * vectors[x.vector] @ vectors[x.other]
-        basis = _basis(forms.reshape(len(factors), -1))
-        coordinates = forms.reshape(len(factors), -1) @ basis.T
-        kinks = coordinates[[factor.function in ("relu", "step") for factor in factors]]
-        nodes, weights = _wedges(kinks) if kinks.size else _nodes(len(basis))
-        points = means[:, None] + coordinates @ nodes
-        powers = [_FUNCTIONS[x.function][0](y) ** x.power for x, y in zip(factors, points)]
-        return float(weights @ np.prod(powers, axis=0)), basis, nodes, points, weights
+        return forms.reshape(len(factors), -1), means
 
     @staticmethod
     def _centre(datum: DenseDatum, vectors: Array) -> Array:
@@ -180,7 +234,8 @@ def _independent(factors: tuple[DenseFactor, ...]) -> list[tuple[DenseFactor, ..
     """Return the factors in groups that share no datum."""
     groups: list[tuple[set[int], tuple[DenseFactor, ...]]] = []
     for factor in factors:
-        data = {x.other for x in factor.products if x.is_datum}
+        products = (x for own in (factor, *factor.scores) for x in own.products)
+        data = {x.other for x in products if x.is_datum}
         sharing = [group for group in groups if group[0] & data]
         groups = [group for group in groups if not group[0] & data]
         joined = tuple(x for _, members in sharing for x in members)
@@ -204,6 +259,35 @@ def _nodes(rank: int) -> tuple[Array, Array]:
     for _ in range(rank):
         weights = np.outer(weights, weight).ravel()
     return nodes, weights
+
+
+def _token_rule(deviations: Array, fields: int, degree: int) -> tuple[Array, Array]:
+    """Return nodes (rank, n) and weights (n,): trapezoidal for scores, Gauss-Hermite for fields.
+
+    Raises
+    ------
+    ValueError
+        If there are too many nodes.
+    """
+    rules = []
+    for deviation in deviations:
+        step = min(_TOKEN_STEP, _TOKEN_STEP / max(deviation, 1e-300))
+        line = step * np.arange(-np.ceil(_END / step), np.ceil(_END / step) + 1)
+        rules.append((line, step * np.exp(-(line**2) / 2.0) / np.sqrt(2.0 * np.pi)))
+    x, w = np.polynomial.hermite_e.hermegauss(degree // 2 + 1)
+    rules += [(x, w / np.sqrt(2.0 * np.pi))] * fields
+    if np.prod([float(line.size) for line, _ in rules]) > _MOST_NODES:
+        raise ValueError(
+            f"softmax of {len(deviations)} tokens with standard deviations of scores up to "
+            f"{np.max(deviations):.3g} needs too many nodes for the comparison with vectors; give "
+            "smaller constants in defaults"
+        )
+    nodes = np.array(np.meshgrid(*(line for line, _ in rules), indexing="ij"))
+    weights = np.ones(1)
+    for _, weight in rules:
+        weights = np.outer(weights, weight).ravel()
+    significant = weights > _LEAST_WEIGHT
+    return nodes.reshape(len(rules), -1)[:, significant], weights[significant]
 
 
 def _wedges(kinks: Array) -> tuple[Array, Array]:

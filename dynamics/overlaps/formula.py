@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import perm, prod
 from typing import Any, NamedTuple
 
 from dynamics.overlaps.functions import Monomial, derivative
 from dynamics.overlaps.moments import FLOATS, Arithmetic, Moments, Normal
+from dynamics.overlaps.softmax import integrated, log_times
 
 #: Pairs of the number of a Gram entry and its coefficient.
 Coefficients = tuple[tuple[int, Any], ...]
@@ -90,18 +91,24 @@ class Expectations(NamedTuple):
     laws
         The distributions.
     members
-        For each mean the number of its law, and the monomial of each variable
-        (`dynamics.overlaps.functions`).
+        For each mean the number of its law, the monomial of each variable
+        (`dynamics.overlaps.functions`), and its power.
     """
 
     laws: tuple[Law, ...]
-    members: tuple[tuple[int, tuple[Monomial, ...]], ...]
+    members: tuple[tuple[int, tuple[Monomial, ...], int], ...]
 
     @property
     def is_estimate(self) -> bool:
         """Whether one of the means has no bound."""
         laws = [Moments(x.families, Normal([], [], x.centred), FLOATS) for x in self.laws]
-        return any(laws[k].is_estimate(monomials) for k, monomials in self.members)
+        return any(laws[k].is_estimate(monomials) for k, monomials, _ in self.members)
+
+    @property
+    def uncertified_rule(self) -> str:
+        """Name of the rule without a bound of an estimate."""
+        is_softmax = any("softmax" in law.families for law in self.laws)
+        return "rule for softmax over tokens" if is_softmax else "tensor rule in three dimensions"
 
     def converted(self, convert: Callable[[Any], Any]) -> "Expectations":
         """Return the expectations with their numbers converted."""
@@ -110,7 +117,17 @@ class Expectations(NamedTuple):
     def at(self, gram: Sequence[Any], arithmetic: Arithmetic) -> "list[_Expectation]":
         """Return the expectations at Gram entries."""
         moments = [law.at(gram, arithmetic) for law in self.laws]
-        return [_Expectation(self.laws[k], x, moments[k]) for k, x in self.members]
+        scores = [score for own in moments for score in own.scores]
+        if scores and not arithmetic.certified:
+            nodes = log_times(scores, max(power for _, _, power in self.members))
+            for own in moments:
+                own.log_times = nodes
+        return [
+            _Expectation(self.laws[k], x, moments[k])
+            if power == 1
+            else _Power(self.laws[k], x, moments[k], power)
+            for k, x, power in self.members
+        ]
 
 
 Terms = tuple[tuple[Any, tuple[int, ...]], ...]
@@ -197,6 +214,33 @@ class _Expectation:
         return sum((x * self.mean(orders) for orders, x in operators.items()), zero)
 
 
+class _Power(_Expectation):
+    """A power of the mean of g of one score (`dynamics.overlaps.softmax`)."""
+
+    def __init__(
+        self, law: Law, monomials: tuple[Monomial, ...], moments: Moments, power: int
+    ) -> None:
+        super().__init__(law, monomials, moments)
+        self.power = power
+
+    @cached_property
+    def value(self) -> Any:
+        """The power of the mean."""
+        return self.moments.power(self.power)
+
+    def slope(self, *entries: int) -> Any:
+        """Return the derivative in one Gram entry, or the second one in two."""
+        total = self._outer(1) * super().slope(*entries)
+        if len(entries) == 2:
+            slopes = (super(_Power, self).slope(entry) for entry in entries)
+            total = total + self._outer(2) * prod(slopes)
+        return total
+
+    def _outer(self, order: int) -> Any:
+        """Return a derivative of the power in the mean."""
+        return perm(self.power, order) * self.moments.power(max(self.power - order, 0))
+
+
 class Derivatives:
     """A sum and its derivatives in Gram entries at one state; each is computed when needed."""
 
@@ -214,7 +258,7 @@ class Derivatives:
     def value(self) -> Any:
         """The sum, such as the loss."""
         values = (
-            prod((self.parts[k].value for k in numbers), start=coefficient)
+            integrated(prod((self.parts[k].value for k in numbers), start=coefficient))
             for coefficient, numbers in self.terms
         )
         return sum(values, self.zero)
@@ -228,7 +272,7 @@ class Derivatives:
                 others = (self.parts[j].value for i, j in enumerate(numbers) if i != position)
                 factor = prod(others, start=coefficient)
                 total = [
-                    x + factor * slope
+                    x + integrated(factor * slope)
                     for x, slope in zip(total, self.parts[k].slopes(self.unknown))
                 ]
         return total
@@ -253,7 +297,7 @@ class Derivatives:
                 rest = [self.parts[j].value for position, j in enumerate(numbers) if position != i]
                 factor = prod(rest, start=coefficient)
                 for e, f in product(range(n), repeat=2):
-                    total[e][f] = total[e][f] + factor * second[k][e][f]
+                    total[e][f] = total[e][f] + integrated(factor * second[k][e][f])
                 for j, m in enumerate(numbers):
                     if j == i:
                         continue
@@ -265,5 +309,5 @@ class Derivatives:
                     factor = prod(rest, start=coefficient)
                     for e, f in product(range(n), repeat=2):
                         mixed = self.parts[k].slopes(n)[e] * self.parts[m].slopes(n)[f]
-                        total[e][f] = total[e][f] + factor * mixed
+                        total[e][f] = total[e][f] + integrated(factor * mixed)
         return total

@@ -3,7 +3,8 @@
 A monomial ``(i, a, b)`` is y^i f^a g^b, with f the function of the family at y, and for ``erf`` the
 generator g = f' = 2 exp(-y^2) / sqrt(pi). The family "" consists of the powers of y. In the family
 "step", f is 1 for y > 0 and 0 for y < 0, with a = 0 or 1, and b > 0 denotes not a power but the
-derivative of order b of f, a distribution at 0.
+derivative of order b of f, a distribution at 0. In the family "softmax", f = t exp(y) and
+g = exp(-f), and the means are functions of t (`dynamics.overlaps.softmax`).
 """
 
 import math
@@ -41,6 +42,7 @@ FAMILIES = {
     "erf": Generators(math.inf, 4.0),
     "sigmoid": Generators(math.pi, 0.0),
     "tanh": Generators(math.pi / 2.0, 0.0),
+    "softmax": Generators(math.pi / 2.0, 0.0),
 }
 
 
@@ -65,6 +67,9 @@ def derivative(family: str, polynomial: Polynomial) -> dict[Monomial, int]:
         elif family == "tanh":  # f' = 1 - f^2
             add((i, a - 1, b), c * a)
             add((i, a + 1, b), -c * a)
+        elif family == "softmax":  # f' = f, g' = -f g
+            add((i, a, b), c * a)
+            add((i, a + 1, b), -c * b)
     return result
 
 

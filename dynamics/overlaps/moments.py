@@ -17,7 +17,9 @@ from scipy.special import owens_t
 
 from dynamics.core.balls.exact import above, exact, from_ball
 from dynamics.overlaps.functions import SLOPE, Monomial, derivative
+from dynamics.overlaps.softmax import Token
 from dynamics.overlaps.trapezoid import MOST_CERTIFIED, Rule, rule_of
+from dynamics.theory.data import Array
 
 ONE: Monomial = (0, 0, 0)
 
@@ -124,12 +126,26 @@ class Moments:
         Mean and covariance.
     arithmetic
         Type of the numbers.
+
+    Attributes
+    ----------
+    log_times
+        Nodes in log t of the means of softmax, which are arrays (nodes,).
     """
 
     def __init__(self, families: Sequence[str], law: Normal, arithmetic: Arithmetic) -> None:
         self.families, self.law, self.arithmetic = tuple(families), law, arithmetic
         self._known: dict[tuple[Monomial, ...], Any] = {}
         self._rules: dict[tuple[int, ...], Rule] = {}
+        self._tokens: dict[int, Token] = {}
+        self.log_times: Array = np.zeros(0)
+
+    @property
+    def scores(self) -> list[tuple[Any, Any]]:
+        """Mean and variance of each score of a softmax."""
+        mean, covariance, _ = self.law
+        used = (k for k, family in enumerate(self.families) if family == "softmax")
+        return [(mean[k], covariance[k][k]) for k in used]
 
     def of(self, monomials: tuple[Monomial, ...]) -> Any:
         """Return the mean of a product of monomials, one for each variable."""
@@ -157,7 +173,9 @@ class Moments:
         return sum(monomials[k][1] for k in used) <= 2
 
     def is_estimate(self, monomials: tuple[Monomial, ...]) -> bool:
-        """Return whether the mean has no bound, because of a rule in too many dimensions."""
+        """Return whether the mean has no bound: softmax, or a rule in too many dimensions."""
+        if "softmax" in self.families:
+            return True
         used = sum(a > 0 or b > 0 for _, a, b in monomials)
         return (
             used > MOST_CERTIFIED
@@ -169,6 +187,8 @@ class Moments:
         """Return the mean by the trapezoidal rule."""
         used = tuple(k for k, monomial in enumerate(monomials) if monomial != ONE)
         chosen = tuple(monomials[k] for k in used)
+        if self.families[used[0]] == "softmax":
+            return self._softmax(used, chosen)
         if self.arithmetic.is_symbolic:
             law = Normal(
                 [self.law.mean[k] for k in used],
@@ -188,6 +208,24 @@ class Moments:
         errors = np.array([_radius(self.law.mean[k]) for k in used])
         spread = np.array([[_radius(self.law.covariance[j][k]) for k in used] for j in used])
         return from_ball(rule.integral(chosen), rule.error(chosen, (errors, spread)))
+
+    def _softmax(self, used: tuple[int, ...], monomials: tuple[Monomial, ...]) -> Any:
+        """Return the mean of a product of functions of independent scores, an array (nodes,)."""
+        if self.arithmetic.certified:
+            return from_ball(0.0, math.inf)
+        pairs = zip(used, monomials)
+        return math.prod(self._token(k).mean(i, a) for k, (i, a, _) in pairs)
+
+    def _token(self, k: int) -> Token:
+        if k not in self._tokens:
+            self._tokens[k] = Token(self.law.mean[k], self.law.covariance[k][k], self.log_times)
+        return self._tokens[k]
+
+    def power(self, number: int) -> Any:
+        """Return the mean of g of one score to a power, an array (nodes,)."""
+        return (
+            from_ball(0.0, math.inf) if self.arithmetic.certified else self._token(0).power(number)
+        )
 
 
 class _Closed:

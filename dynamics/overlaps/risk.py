@@ -66,8 +66,9 @@ class OverlapRisk(Risk):
     def _mark_estimate(self, formula: Formula) -> None:
         """Mark the risk as an estimate if an expectation has no bound."""
         if formula.expectations.is_estimate:
-            self.method, self.is_estimate = "tensor rule", True
-            self.reason = "an estimate without a bound: a tensor rule in three dimensions"
+            rule = formula.expectations.uncertified_rule
+            self.method, self.is_estimate = rule, True
+            self.reason = f"an estimate without a bound: a {rule}"
 
     def checked(self, state: Any) -> Any:
         """Return a state as finite floats; raise ParameterError if no vectors have its overlaps."""

@@ -24,7 +24,7 @@ from bokeh.plotting import figure
 
 from simulations.case import Attention
 from simulations.explorer.run_job import FlowField, RunData, window
-from simulations.figures.style import COLOURS
+from simulations.figures.style import COLOURS, label_rows
 
 #: Largest number of named keys on an axis; step of the numbers for more keys.
 _FEW, _EVERY = 20, 16
@@ -299,25 +299,6 @@ def groups(names: Sequence[str]) -> dict[str, list[str]]:
             parts.setdefault(letters(word), []).append(name)
     others = [name for name, word in zip(names, first) if first.count(word) == 1]
     return parts | ({"Along the run": others} if others or not parts else {})
-
-
-def label_rows(left: Sequence[float], length: Sequence[float]) -> list[int]:
-    """Return the row of each label: the lowest in which it overlaps no earlier label.
-
-    Parameters
-    ----------
-    left, length
-        Left edges and lengths in pixels.
-    """
-    rows: list[int] = []
-    for edge, size in zip(left, length):
-        taken = {
-            row
-            for row, other, extent in zip(rows, left, length)
-            if edge < other + extent and other < edge + size
-        }
-        rows.append(next(row for row in range(len(rows) + 1) if row not in taken))
-    return rows
 
 
 def _pixels(plot: Any, name: str) -> int:

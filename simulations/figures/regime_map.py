@@ -87,7 +87,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 def _title(data: xarray.Dataset, characters: int) -> str:
     """Return the title and, in lines of this many characters, the fixed parameters."""
     equations = [
-        f"{_NAMES.get(name, name)}\xa0=\xa0{value if isinstance(value, str) else f'{value:g}'}"
+        f"{_NAMES.get(name, name)}\xa0=\xa0{value if isinstance(value, str) else _number(value)}"
         for name, value in json.loads(data.attrs["fixed"]).items()
     ]
     title, fixed = str(data.attrs["title"]), ", ".join(equations)
@@ -184,16 +184,18 @@ def _log_ticks(axis: Any, low: float, high: float) -> None:
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     digits = (1, 2, 5) if np.log10(high / low) < 2.5 else (1,)
     ticks = [d * 10.0**k for k in decades for d in digits if low <= d * 10.0**k <= high]
-    axis.set_ticks(ticks, [f"{tick:g}" if 1e-3 <= tick < 1e4 else _power(tick) for tick in ticks])
+    axis.set_ticks(ticks, [f"{tick:g}" if 1e-3 <= tick < 1e4 else _number(tick) for tick in ticks])
     if len(digits) > 1:
         axis.set_ticks([], minor=True)
 
 
-def _power(value: float) -> str:
-    """Return a number as text, powers of ten as LaTeX."""
+def _number(value: float) -> str:
+    """Return a number as text, a power of ten or a number in scientific notation as LaTeX."""
     exponent = np.log10(value) if value > 0.0 else 0.5
-    whole = abs(exponent - round(exponent)) < 1e-9 and not 1e-2 <= value < 1e3
-    return rf"$10^{{{round(exponent)}}}$" if whole else f"{value:.3g}"
+    if abs(exponent - round(exponent)) < 1e-9 and not 1e-2 <= value < 1e3:
+        return rf"$10^{{{round(exponent)}}}$"
+    digits, _, power = f"{value:g}".partition("e")
+    return rf"${digits}\times10^{{{int(power)}}}$" if power else digits
 
 
 def _norm(values: np.ndarray, scale: str) -> Normalize:
@@ -235,7 +237,7 @@ def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -
         linestyles="solid",
         zorder=2,
     )
-    texts = {height: _power(level) for height, level in zip(heights, levels)}
+    texts = {height: _number(float(f"{level:.3g}")) for height, level in zip(heights, levels)}
     ax.clabel(lines, fmt=texts, fontsize=8)
 
 

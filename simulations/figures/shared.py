@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ _SMALL = 0.05
 _LONG = 40
 #: Dashes of the second run.
 _SECOND = (0, (4, 1.5))
+#: Look of the order parameters without a name, and height in points of an entry of a legend.
+_OTHERS: dict[str, Any] = {"color": "#BBBBBB", "linewidth": 0.9, "zorder": 1.5}
+_ENTRY = 13.0
 
 
 @styled
@@ -53,7 +57,7 @@ def draw_run(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     reach = np.nan_to_num(np.abs(states)).max(axis=1)
     large = reach >= _SMALL * reach.max()
     groups = [group for group in (large, ~large) if group.any()]
-    labels = ["order parameters", "small parameters"] if len(groups) > 1 else ["order parameters"]
+    labels = ["order parameters", "small order parameters"][: len(groups)]
     panels = figure.subplots(len(groups) + 1, 1, sharex=True)
     artists: dict[str, Any] = {}
     for run in runs:
@@ -61,16 +65,15 @@ def draw_run(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         style = {"color": COLOURS["loss"], "linestyle": _SECOND if run else "-"}
         curve = panels[-1].plot(data[f"time{run}"], data[f"loss{run}"], **style)
         artists[f"loss{run}"] = curve[0]
-    for ax, label in zip(panels, labels):
+    for ax in panels[:-1]:
         ax.axhline(0.0, **REFERENCE)
-        ax.set_ylabel(label)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    panels[-1].set_ylabel(LABELS["loss"])
+    for ax, letter, label in zip(panels, ascii_lowercase, [*labels, LABELS["loss"]]):
+        ax.set_title(f"({letter}) {label}", loc="left")
     _scale_run(panels, data, runs, scales)
     events = json.loads(data.attrs.get("events", "{}"))
     for ax in panels:
         artists["events"] = shade_times(ax, events, names=ax is panels[0])
-    panel_letters(panels)
     if len(runs) > 1:
         handles = [artists["loss"], artists["loss 2"]]
         figure.legend(handles, json.loads(data.attrs["runs"]), loc="outside lower center", ncols=2)
@@ -80,18 +83,47 @@ def draw_run(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 def _draw_states(
     panels: Any, groups: list[np.ndarray], data: xarray.Dataset, run: str, artists: dict[str, Any]
 ) -> None:
-    """Draw the order parameters of one run, a group in each panel."""
+    """Draw the order parameters of one run, a group in each panel: many without names in grey."""
+    height = 72.0 * panels[0].get_figure(root=True).get_figheight() / len(panels)
+    most = int(np.clip(height / _ENTRY - 1, 2, len(PROBLEM_STYLES)))
     for ax, group in zip(panels, groups):
-        for number in np.flatnonzero(group).tolist():
+        named = _moving(data["state"].values, group, most)
+        others = [number for number in np.flatnonzero(group).tolist() if number not in named]
+        for place, number in enumerate([*named, *others]):
             name = str(data["parameter"].values[number])
-            style = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
-            if name in COLOURS:
+            style: dict[str, Any] = {"label": f"_{name}", **_OTHERS}
+            if number in named:
+                style = {**PROBLEM_STYLES[place], "label": LABELS.get(name, name)}
+            elif number == others[0]:
+                style["label"] = f"{len(others)} others"
+            if number in named and name in COLOURS:
                 style |= {"color": COLOURS[name], "linestyle": "-"}
             if "loss 2" in data:  # dashes distinguish the runs
                 style["linestyle"] = _SECOND if run else "-"
-            style["label"] = f"_{name}" if run else LABELS.get(name, name)
+            if run:
+                style["label"] = f"_{name}"
             values = data[f"state{run}"].values[number]
             artists[f"{name}{run}"] = ax.plot(data[f"time{run}"], values, **style)[0]
+
+
+def _moving(states: np.ndarray, group: np.ndarray, most: int) -> list[int]:
+    """Return the order parameters of a group to name: all, or those that change most.
+
+    Parameters
+    ----------
+    states
+        Shape (parameter, time).
+    group
+        Whether each order parameter belongs to the group, shape (parameter,).
+    most
+        Largest number of entries of the legend; one of them is for all the others.
+    """
+    members = np.flatnonzero(group)
+    if members.size <= most:
+        return [int(member) for member in members]
+    finite = np.nan_to_num(states[members])
+    change = finite.max(axis=1) - finite.min(axis=1)
+    return sorted(int(member) for member in members[np.argsort(-change, kind="stable")][: most - 1])
 
 
 def _scale_run(

@@ -74,8 +74,8 @@ REFERENCE = {"color": "#555555", "linewidth": 1.0, "linestyle": (0, (4, 2))}
 
 _EVENT_SHADES = ("#F3F3F3", "#E6E6E6", "#D6D6D6")
 _TICKS = 9
-#: Events closer than this fraction of the axis have their names at two heights.
-_NEAR = 0.12
+#: Height in points of a row of names of events, and the space between two names in a row.
+_ROW, _GAP = 10, 4
 _RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -304,18 +304,52 @@ def shade_times(ax: Axes, times: Mapping[str, float], names: bool = False) -> li
         for number, (start, end) in enumerate(pairwise(edges))
         if inner
     ]
-    before, raised = -1.0, False
-    for time, name in inner if names else []:
-        position = float(ax.transAxes.inverted().transform(ax.transData.transform((time, 0.0)))[0])
-        raised, before = position - before < _NEAR and not raised, position  # names do not overlap
+    texts = [
         ax.annotate(
             name.replace("_", " "),
             (time, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(0, 13 if raised else 3),
+            xytext=(0, 3),
             textcoords="offset points",
             ha="center",
             fontsize=8,
             color="#444444",
         )
+        for time, name in (inner if names else [])
+    ]
+    _spread(ax, texts)
     return spans
+
+
+def _spread(ax: Axes, texts: Sequence[Any]) -> None:
+    """Move the names of events up into rows in which they do not overlap, and the title above."""
+    if not texts:
+        return
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # widths are known after the layout
+    boxes = [text.get_window_extent() for text in texts]
+    gap = _GAP * figure.dpi / 72
+    rows = label_rows([box.x0 for box in boxes], [box.width + gap for box in boxes])
+    for text, row in zip(texts, rows):
+        text.set_position((0, 3 + _ROW * row))
+    ax.set_title(ax.get_title(loc="left"), loc="left", pad=6 + _ROW * (1 + max(rows)))
+
+
+def label_rows(left: Sequence[float], length: Sequence[float]) -> list[int]:
+    """Return the row of each label: the lowest in which it overlaps no earlier label.
+
+    Parameters
+    ----------
+    left, length
+        Left edges and lengths in pixels.
+    """
+    rows: list[int] = []
+    for edge, size in zip(left, length):
+        taken = {
+            row
+            for row, other, extent in zip(rows, left, length)
+            if edge < other + extent and other < edge + size
+        }
+        rows.append(next(row for row in range(len(rows) + 1) if row not in taken))
+    return rows

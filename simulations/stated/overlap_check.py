@@ -18,8 +18,8 @@ from symbolic.overlaps.gram import Pair, pair_of
 from symbolic.overlaps.language import Element
 from symbolic.theory import TheoryError
 
-#: Elements of each set in the comparison.
-_ELEMENTS = 3
+#: Elements of each set in the comparison, and with a softmax of more than three tokens.
+_ELEMENTS, _FEWER, _TOKENS = 3, 2, 3
 #: Largest difference that is allowed, relative to 1 + |value|.
 TOLERANCE = 1e-10
 #: Steps of the comparison and their learning rate.
@@ -95,9 +95,11 @@ def small_values(
         x.name for family in theory.vectors for x in family.space.dimension.free_symbols
     }
     values: dict[str, float] = {}
+    tokens = theory.tokens.subs({size.name: _ELEMENTS for size in theory.sizes})
+    elements = _ELEMENTS if tokens <= _TOKENS else _FEWER
     for size in theory.sizes:
         if size.name not in in_dimension:
-            least = min(max(size.least, _ELEMENTS), size.most)
+            least = min(max(size.least, elements), size.most)
             values[size.name] = given.get(size.name, least)
     number = sum(int(x.number.subs(values)) for x in theory.vectors)
     for size in theory.sizes:
@@ -120,15 +122,7 @@ def dense_model(theory: OverlapTheory, values: dict[str, float]) -> DenseModel:
     vectors, data = members(theory.vectors, sizes), members(theory.data, sizes)
     terms = []
     for coefficient, factors in concrete(theory, sizes):
-        dense = tuple(
-            DenseFactor(
-                x.function,
-                x.power,
-                numbers.float(x.constant),
-                tuple(DenseProduct(numbers.float(y.coefficient), *y[1:]) for y in x.products),
-            )
-            for x in _with_relu(factors)
-        )
+        dense = tuple(_dense_factor(x, numbers) for x in _with_relu(factors))
         terms.append((numbers.float(coefficient), dense))
     laws = []
     for element in data:
@@ -139,6 +133,18 @@ def dense_model(theory: OverlapTheory, values: dict[str, float]) -> DenseModel:
     trained = np.array([isinstance(x.family, Vectors) for x in vectors])
     sphere = np.array([getattr(x.family, "sphere", False) for x in vectors])
     return DenseModel(tuple(terms), tuple(laws), trained, sphere)
+
+
+def _dense_factor(factor: ConcreteFactor, numbers: Numbers) -> DenseFactor:
+    """Return a factor with its constants as floats."""
+    products = (DenseProduct(numbers.float(y.coefficient), *y[1:]) for y in factor.products)
+    return DenseFactor(
+        factor.function,
+        factor.power,
+        numbers.float(factor.constant),
+        tuple(products),
+        tuple(_dense_factor(x, numbers) for x in factor.scores),
+    )
 
 
 def _with_relu(factors: Iterable[ConcreteFactor]) -> list[ConcreteFactor]:

@@ -18,6 +18,7 @@ from dynamics.overlaps.functions import Monomial
 from dynamics.overlaps.moments import Arithmetic, Normal
 from simulations.stated.overlaps import Numbers, algebra, formula
 from symbolic.overlaps import OverlapTheory
+from symbolic.theory.errors import require
 
 #: Nodes of Gauss and Legendre for the mean of two signs.
 _NODES = 40
@@ -185,7 +186,19 @@ class Traced(Arithmetic):
 
 
 def module(theory: OverlapTheory, form: str) -> str:
-    """Return a module with ``loss``, ``gradient`` and ``step``, for ``"python"`` or ``"jax"``."""
+    """Return a module with ``loss``, ``gradient`` and ``step``, for ``"python"`` or ``"jax"``.
+
+    Raises
+    ------
+    TheoryError
+        For a softmax over tokens.
+    """
+    families = {family for x in theory.reduced.components for family, _ in x.functions}
+    require(
+        "softmax" not in families,
+        f"export = {form} is not allowed for a softmax over tokens: use text or latex",
+        theory.location,
+    )
     entries, arithmetic = {pair: k for k, pair in enumerate(theory.entries)}, Traced()
     orders = {order.name: sp.Symbol(order.identifier) for order in theory.orders}
     fixed = [x for pair in theory.entries if (x := theory.fixed(pair)) is not None]

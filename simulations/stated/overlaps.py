@@ -333,7 +333,7 @@ def formula(many: Sequence[Reduced], numbers: Numbers, entries: Mapping[Pair, in
     for x in (many[0].components[k] for k in used):
         families, monomials = zip(*x.functions)
         law = laws.setdefault((families, x.mean, x.covariance), len(laws))
-        members.append((law, monomials))
+        members.append((law, monomials, numbers.integer(x.power)))
     converted = [
         Law(
             families,

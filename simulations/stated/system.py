@@ -94,7 +94,8 @@ class UserTheorySystem(System):
     estimates = MappingProxyType(
         {
             "sample": "an estimate: see standard_error",
-            "tensor rule": "an estimate in three dimensions",
+            "tensor rule in three dimensions": "an estimate in three dimensions",
+            "rule for softmax over tokens": "an estimate of softmax over tokens",
         }
     )
 

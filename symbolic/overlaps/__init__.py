@@ -12,11 +12,22 @@ exact step on the overlaps, in every dimension that is at least the number of ve
 - data: `Normal`, with a variance and a mean along a direction
 - expressions: ``J["k"] @ x`` (a field), ``J["k"] @ B["m"]`` (an overlap); ``+ - *``, whole powers;
   ``.erf() .relu() .step() .sigmoid() .tanh()`` of linear combinations of fields and overlaps;
-  ``.sum("k")``; ``sqrt(2)`` for an exact number
+  ``.sum("k")``; ``softmax(k @ x, k @ y["l"])`` for the attention to x and to y["l"], normalized
+  over x and all y; ``sqrt(2)`` for an exact number
 """
 
+from symbolic.overlaps.attention import softmax
 from symbolic.overlaps.language import Directions, Euclidean, Normal, Vectors, sqrt
 from symbolic.overlaps.theory import OverlapTheory
 from symbolic.theory.numbers import Size
 
-__all__ = ["Directions", "Euclidean", "Normal", "OverlapTheory", "Size", "Vectors", "sqrt"]
+__all__ = [
+    "Directions",
+    "Euclidean",
+    "Normal",
+    "OverlapTheory",
+    "Size",
+    "Vectors",
+    "softmax",
+    "sqrt",
+]

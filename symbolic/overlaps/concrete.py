@@ -31,12 +31,16 @@ class ConcreteProduct(NamedTuple):
 
 
 class ConcreteFactor(NamedTuple):
-    """A power of a function of a constant plus a sum of inner products."""
+    """A power of a function of a constant plus a sum of inner products.
+
+    For a weight of a softmax, ``scores`` are the scores of all tokens.
+    """
 
     function: str
     power: int
     constant: sp.Expr
     products: tuple[ConcreteProduct, ...]
+    scores: tuple[ConcreteFactor, ...] = ()
 
 
 def members(families: tuple[Family, ...], sizes: Mapping[Exchangeable, int]) -> list[Element]:
@@ -56,6 +60,8 @@ def concrete(
     data = {x: k for k, x in enumerate(members(theory.data, sizes))}
 
     def of(factor: Factor) -> ConcreteFactor:
+        labels = ((s, [None] if s.over is None else range(sizes[s.over])) for s in factor.scores)
+        scores = tuple(of(Factor("", s.at(k), 1)) for s, own in labels for k in own)
         products = tuple(
             ConcreteProduct(
                 coefficient,
@@ -65,7 +71,9 @@ def concrete(
             )
             for x, coefficient in factor.linear.products
         )
-        return ConcreteFactor(factor.function, factor.power, factor.linear.constant, products)
+        return ConcreteFactor(
+            factor.function, factor.power, factor.linear.constant, products, scores
+        )
 
     for term in theory.loss.terms:
         names = [name for name, _ in term.bound]

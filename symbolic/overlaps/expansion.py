@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
+from symbolic.overlaps.attention import tokens
 from symbolic.overlaps.gram import Pair, pair_of
 from symbolic.overlaps.language import Element, Expression, Normal
 from symbolic.overlaps.terms import Factor, Inner, Linear, inner, merged, replaced
@@ -38,16 +39,21 @@ class Component(NamedTuple):
     ----------
     functions
         Family and monomial (i, a, b) of each variable y: y^i f^a g^b with the function f of the
-        family and, for erf, its derivative g; the family "" has powers only.
+        family and, for erf, its derivative g; the family "" has powers only. In the family
+        softmax, f = t exp(y) and g = exp(-f); products with this family are integrated over t > 0
+        with the measure dt / t.
     mean
         For each variable, its constant and its coefficients of Gram entries.
     covariance
         For each pair of variables, the coefficients of Gram entries.
+    power
+        Number of independent copies of the variables: the power of the expectation.
     """
 
     functions: tuple[tuple[str, tuple[int, int, int]], ...]
     mean: tuple[tuple[sp.Expr, tuple[tuple[Pair, sp.Expr], ...]], ...]
     covariance: tuple[tuple[tuple[tuple[Pair, sp.Expr], ...], ...], ...]
+    power: sp.Expr = sp.Integer(1)
 
 
 class Reduced(NamedTuple):
@@ -87,11 +93,11 @@ def reduced(many: list[Sums], location: Any) -> list[Reduced]:
         for factors, coefficient in sums.items():
             coefficient = sp.factor(coefficient)
             if coefficient != 0:
-                numbers = [
-                    components.setdefault(_component(x, location), len(components))
-                    for x in _independent(factors)
-                ]
-                terms.append((coefficient, tuple(sorted(numbers))))
+                present, absent, divisor = tokens(factors)
+                parts = [_component(x, location) for x in _independent((*factors, *present))]
+                parts += [_component((x,), location)._replace(power=n) for x, n in absent]
+                numbers = [components.setdefault(x, len(components)) for x in parts]
+                terms.append((coefficient / divisor, tuple(sorted(numbers))))
         results.append(tuple(terms))
     return [Reduced(tuple(components), terms) for terms in results]
 
@@ -105,6 +111,8 @@ def _component(factors: tuple[Factor, ...], location: Any) -> Component:
         key = same[0] if same and not family else (family, x.linear)
         monomial = variables.setdefault(key, [0, 0, 0])
         monomial[{"": 0, "gauss": 2, "delta": 2}.get(x.function, 1)] += x.power
+        if x.function == "softmax":
+            monomial[2] = 1
     _require_integrable(variables, location)
     linears = [linear for _, linear in variables]
     return Component(
@@ -117,6 +125,14 @@ def _component(factors: tuple[Factor, ...], location: Any) -> Component:
 def _require_integrable(variables: Mapping[tuple[str, Linear], list[int]], location: Any) -> None:
     """Raise `TheoryError` if an expectation has no closed form and too many arguments."""
     used = {key: m for key, m in variables.items() if m[1] or m[2]}
+    if any(family == "softmax" for family, _ in used):
+        require(
+            all(family == "softmax" for family, _ in used),
+            "softmax times another function of fields of the same tokens is not allowed: only "
+            "weights of one softmax and powers of fields can be integrated",
+            location,
+        )
+        return
     steps = [x for family, x in used if family == "step"]
     if steps:
         _require_orthant(steps, len(used), location)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from symbolic.overlaps.theory import OverlapTheory
 
 Entries = tuple[tuple[Pair, sp.Expr], ...]
+#: Variable of the integral over a softmax.
+_T = sp.Symbol("t", positive=True)
 _MOTION = {
     "text": "flow: dG/dt = -(S G + G S^T); step: G -> A G A^T with A = 1 - learning_rate S, where "
     "S_ab = (1 + [a = b]) d loss/d G_ab for trained a (divided by the number of pairs of an order "
@@ -56,7 +58,13 @@ def _rows(theory: OverlapTheory, form: str) -> list[tuple[str, str]]:
     reduced = theory.reduced
     means = [sp.Symbol(f"E{k + 1}" if form == "text" else f"E_{{{k + 1}}}")
              for k in range(len(reduced.components))]  # fmt: skip
-    loss = sp.Add(*(c * sp.Mul(*(means[k] for k in own)) for c, own in reduced.terms))
+    powers = [mean**x.power for mean, x in zip(means, reduced.components)]
+    is_softmax = [any(family == "softmax" for family, _ in x.functions) for x in reduced.components]
+    loss = sp.Integer(0)
+    for coefficient, own in reduced.terms:
+        value = coefficient * sp.Mul(*(powers[k] for k in own))
+        is_integral = any(is_softmax[k] for k in own)
+        loss += sp.Integral(value / _T, (_T, 0, sp.oo)) if is_integral else value
     lines = [("loss" if form == "text" else r"\ell", printed(loss))]
     for symbol, component in zip(means, reduced.components):
         lines.append((str(symbol), _expectation(theory, component, printed, form)))
@@ -75,7 +83,10 @@ def _expectation(
     variables = sp.symbols(f"y1:{len(component.functions) + 1}")
     for y, (family, (i, a, b)) in zip(variables, component.functions):
         function = sp.Function(family)(y) if family else sp.Integer(1)
-        factors.append(y**i * function**a * sp.Function("gauss")(y) ** b)
+        slope = sp.Function("gauss")(y)
+        if family == "softmax":
+            function, slope = _T * sp.exp(y), sp.exp(-_T * sp.exp(y))
+        factors.append(y**i * function**a * slope**b)
     mean = sp.Matrix([[constant + value(entries) for constant, entries in component.mean]])
     rows = [[value(entries) for entries in row] for row in component.covariance]
     product = printed(sp.Mul(*factors))

@@ -321,11 +321,10 @@ class Expression:
         return self._apply("step")
 
     def softmax(self, over: str = "") -> Expression:
-        """Raise `TheoryError`: its mean over normal data is an integral over all tokens."""
+        """Raise `TheoryError`: `softmax` is a function of the scores of all tokens."""
         raise TheoryError(
-            f"softmax over {over or 'tokens'} is not allowed: its mean over normal data is an "
-            "integral with one dimension for each token, and a tensor rule needs their number; "
-            "softmax of two tokens is the sigmoid of the difference of their scores"
+            f"x.softmax(over={over!r}) is not allowed: write softmax(x), or softmax(x, y) with the "
+            "scores of all tokens"
         )
 
     def sum(self, index: str) -> Expression:

@@ -81,6 +81,12 @@ def _gradient(
 ) -> Iterator[tuple[Term, Element]]:
     """Yield the gradient in a vector: terms, each times a datum or another vector."""
     for term in terms:
+        require(
+            not any(factor.scores for factor in term.factors),
+            "softmax over tokens is not allowed in one-pass SGD: the second moments of its "
+            "gradients are not available; use gradient flow or descent",
+            location,
+        )
         for k, factor in enumerate(term.factors):
             rest = (*term.factors[:k], *term.factors[k + 1 :])
             for x, weight in factor.linear.products:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from symbolic.overlaps.language import Element
 
 
+#: Index of the tokens of a set in a `Score`.
+TOKEN = "#token"
 #: Text of an expression as a sortable key.
 _text = lru_cache(4096)(sp.srepr)
 
@@ -77,12 +79,40 @@ class Linear(NamedTuple):
         return frozenset(x.second for x, _ in self.products if x.second.family.is_datum)
 
 
+class Score(NamedTuple):
+    """Score of a token, or of each token of a set, in a softmax.
+
+    Attributes
+    ----------
+    linear
+        The score; its data have the index `TOKEN` if there is a set.
+    over
+        The set of tokens; ``None`` for a single token.
+    """
+
+    linear: Linear
+    over: Exchangeable | None
+
+    @property
+    def number(self) -> sp.Expr:
+        """Number of tokens."""
+        return sp.Integer(1) if self.over is None else self.over.size
+
+    def at(self, label: str | int | None) -> Linear:
+        """Return the score of one token."""
+        return self.linear if label is None else self.linear.at({TOKEN: label})
+
+
 class Factor(NamedTuple):
-    """A power of a function of a linear combination; the function "" is the identity."""
+    """A power of a function of a linear combination; the function "" is the identity.
+
+    The function "softmax" is the weight of the token with this score; ``scores`` are all scores.
+    """
 
     function: str
     linear: Linear
     power: int
+    scores: tuple[Score, ...] = ()
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -95,7 +125,7 @@ def slopes(factor: Factor) -> list[tuple[int, tuple[Factor, ...]]]:
 
     The function "gauss" is the derivative of the error function, "delta" that of "step".
     """
-    function, linear, n = factor
+    function, linear, n, _ = factor
     if function == "step":
         return [(1, (Factor("delta", linear, 1),))]
     lower = (factor._replace(power=n - 1),) if n > 1 else ()
@@ -120,12 +150,13 @@ class Term(NamedTuple):
 
 def merged(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
     """Return the factors sorted, with equal functions of equal arguments in one power."""
-    powers: dict[tuple[str, Linear], int] = {}
+    powers: dict[Factor, int] = {}
     for x in factors:
-        powers[x.function, x.linear] = powers.get((x.function, x.linear), 0) + x.power
+        base = x._replace(power=1)
+        powers[base] = powers.get(base, 0) + x.power
     combined = (
-        Factor(function, linear, 1 if function == "step" else n)  # its powers are equal
-        for (function, linear), n in powers.items()
+        x if x.function == "step" else x._replace(power=n)  # all powers of a step are equal
+        for x, n in powers.items()
     )
     return tuple(sorted(combined, key=lambda x: x.key))
 

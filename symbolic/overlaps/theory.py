@@ -210,6 +210,12 @@ class OverlapTheory:
         return values
 
     @property
+    def tokens(self) -> sp.Expr:
+        """Number of tokens of the softmax in the loss; 0 without one."""
+        scores = (x.scores for term in self.loss.terms for x in term.factors if x.scores)
+        return sp.Add(*(score.number for score in next(scores, ())))
+
+    @property
     def orders(self) -> tuple[Overlap, ...]:
         """The order parameters with names, numbers of pairs and initial values."""
         return tuple(
@@ -272,6 +278,7 @@ class OverlapTheory:
                 yield from (x for _, x in entries)
             for row in component.covariance:
                 yield from (x for entries in row for _, x in entries)
+            yield component.power
         yield from (pair.number for pair in self.overlaps)
         yield from (value for pair in self.entries if (value := self.fixed(pair)) is not None)
         yield from self.start.values()

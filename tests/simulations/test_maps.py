@@ -209,6 +209,14 @@ class TestAxes:
         regime_map.draw(data_of(flow, "risk"), figure)
         assert figure.axes[0].get_title() == "Final population risk\n$D$ = 16"
 
+    def test_large_numbers_of_the_title_are_powers_of_ten(self, flow):
+        data, figure = data_of(flow, "risk"), Figure()
+        data.attrs["fixed"] = json.dumps({"P": 1e6, "horizon": 2.5e7, "p": 0.25, "kind": "1e+06"})
+        regime_map.draw(data, figure)
+        _, fixed = figure.axes[0].get_title().split("\n", 1)
+        numbers = {"$10^{6}$", r"$2.5\times10^{7}$", "0.25", "1e+06"}
+        assert {part.split(" = ")[1] for part in re.split(r",\s", fixed)} == numbers
+
     def test_names_keep_their_case(self, flow):
         title = maps.outcome_map(maps.read(flow), "T1").title
         assert title == "End of Event II: gamma exceeds the largest |rho| of the run"

@@ -1,5 +1,6 @@
 """`patchdyn run`: summary, JSON, output files and interruption."""
 
+import itertools
 import json
 import re
 import time
@@ -231,7 +232,47 @@ class TestRunOutput:
         edges = [span.get_x() for span in artists["events"]]
         close(edges, [0.0, 0.5, 7.0], rel=1e-12)
         names = [text.get_text() for text in figure.axes[0].texts]
-        assert names == ["T0", "onset", "(a)"]
+        assert names == ["T0", "onset"]
+        titles = [ax.get_title(loc="left") for ax in figure.axes]
+        assert titles == [
+            "(a) order parameters",
+            "(b) small order parameters",
+            "(c) population risk",
+        ]
+
+    def test_names_of_close_events_do_not_overlap(self):
+        time = np.linspace(0.0, 10.0, 6)
+        events = {"switch": 4.6, "attended": 5.0, "learned": 5.1, "apart": 8.0}
+        data = xarray.Dataset(
+            {"state": (("parameter", "time"), [time]), "loss": ("time", 1.0 + time)},
+            {"parameter": ["gamma"], "time": time},
+            {"events": json.dumps(events), "scales": json.dumps({"time": "linear"})},
+        )
+        figure = Figure(figsize=(4.0, 2.8), layout="constrained")
+        shared.draw_run(data, figure)
+        figure.draw_without_rendering()
+        above = figure.axes[0]
+        shown = [above.title, above._left_title, *above.texts]
+        boxes = [text.get_window_extent() for text in shown if text.get_text()]
+        assert len(boxes) == 5
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+        assert above.texts[-1].get_position()[1] == above.texts[0].get_position()[1]
+
+    def test_many_order_parameters_few_names(self):
+        time = np.linspace(0.0, 10.0, 6)
+        names = [f"x{number}" for number in range(20)]
+        slopes = np.where(np.arange(20) % 4 == 1, 2.0, 1.0) * (-1.0) ** np.arange(20)
+        data = xarray.Dataset(
+            {"state": (("parameter", "time"), np.outer(slopes, time)), "loss": ("time", time)},
+            {"parameter": names, "time": time},
+        )
+        figure = Figure(figsize=(7.0, 6.0))
+        artists = shared.draw_run(data, figure)
+        legend = figure.axes[0].get_legend()
+        texts = [text.get_text() for text in legend.get_texts()]
+        assert texts == ["x1", "x5", "x9", "x13", "x17", "15 others"]
+        assert len({artists[name].get_color() for name in texts[:5]}) == 5
+        assert {artists[name].get_color() for name in names if name not in texts} == {"#BBBBBB"}
 
     def test_output_must_not_be_a_folder(self, tmp_path, capsys):
         assert main([*self.FAST, "--out", str(tmp_path), "--force"]) == 2

@@ -19,8 +19,9 @@ from bokeh.events import ButtonClick  # noqa: E402
 from simulations import maps  # noqa: E402
 from simulations.explorer.fragments import NO_EQUATIONS  # noqa: E402
 from simulations.explorer.page import Page  # noqa: E402
-from simulations.explorer.plots import label_rows, letters, without_latex  # noqa: E402
+from simulations.explorer.plots import letters, without_latex  # noqa: E402
 from simulations.explorer.sweep_panel import map_cells  # noqa: E402
+from simulations.figures.style import label_rows  # noqa: E402
 
 TEACHER = files("simulations.stated") / "examples/teacher.py"
 SMALL = "D=16&horizon=1e3&tolerance=1e-5"

@@ -81,7 +81,7 @@ REJECTED = {
     "unclosed": (lambda w, u, x: ((w @ x).erf() * (u @ x)).erf(), "linear combination of fields"),
     "coordinate": (lambda w, x: w["i"] * x["i"], "rotations mix"),
     "two data": (lambda w, x, y: x @ y, "inner products of two data"),
-    "softmax": (lambda w, x: (w @ x).softmax(over="l"), "softmax of two tokens is the sigmoid"),
+    "softmax": (lambda w, x: (w @ x).softmax(over="l"), "write softmax"),
     "division": (lambda w, u, x: (w @ x) / (u @ x), "division by an expression"),
     "power": (lambda w, x: (w @ x) ** 0.5, "whole number from 1 to 6"),
     "no expression": (lambda w: 3, "must be an expression"),
