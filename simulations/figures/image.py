@@ -16,6 +16,8 @@ from simulations.figures.style import style_override
 DPI = 160
 #: Fonts are embedded as text, and two runs write the same bytes.
 _VECTOR: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "patchdyn"}
+#: Font size in points of images of at most this width in inches: one column of a paper.
+_COLUMN, _COLUMN_FONT = 4.0, 7.0
 _METADATA: dict[str, dict[str, Any]] = {
     "png": {},
     "pdf": {"CreationDate": None},
@@ -55,7 +57,9 @@ class Image:
         size
             Width and height in inches if the image has no size.
         """
-        with matplotlib.rc_context(_VECTOR), style_override(self.style):
+        narrow = self.size is not None and self.size[0] <= _COLUMN
+        style = ({"font.size": _COLUMN_FONT} if narrow else {}) | dict(self.style)
+        with matplotlib.rc_context(_VECTOR), style_override(style):
             canvas = matplotlib.figure.Figure(
                 figsize=self.size or size, dpi=self.dpi, layout="constrained"
             )

@@ -68,8 +68,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         norm = _norm(values.compressed(), data.attrs["scale"])
         mesh = ax.pcolormesh(x_edges, y_edges, values, norm=norm, cmap="viridis", zorder=1)
         artists["mesh"] = mesh
-        bar = figure.colorbar(mesh, ax=ax, label=data.attrs["label"])
-        bar.ax.tick_params(labelsize=9)
+        figure.colorbar(mesh, ax=ax, label=data.attrs["label"])
         _contours(ax, data, x, y, norm)
     artists["handles"] += _cells_without_value(ax, data, x_edges, y_edges)
     artists["handles"] += _overlays(ax, data, x, y)
@@ -238,7 +237,7 @@ def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -
         zorder=2,
     )
     texts = {height: _number(float(f"{level:.3g}")) for height, level in zip(heights, levels)}
-    ax.clabel(lines, fmt=texts, fontsize=8)
+    ax.clabel(lines, fmt=texts, fontsize="small")
 
 
 def _cells_without_value(

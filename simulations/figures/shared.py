@@ -87,7 +87,7 @@ def _draw_states(
     height = 72.0 * panels[0].get_figure(root=True).get_figheight() / len(panels)
     most = int(np.clip(height / _ENTRY - 1, 2, len(PROBLEM_STYLES)))
     for ax, group in zip(panels, groups):
-        named = _moving(data["state"].values, group, most)
+        named = _moving(data, group, most)
         others = [number for number in np.flatnonzero(group).tolist() if number not in named]
         for place, number in enumerate([*named, *others]):
             name = str(data["parameter"].values[number])
@@ -106,13 +106,13 @@ def _draw_states(
             artists[f"{name}{run}"] = ax.plot(data[f"time{run}"], values, **style)[0]
 
 
-def _moving(states: np.ndarray, group: np.ndarray, most: int) -> list[int]:
+def _moving(data: xarray.Dataset, group: np.ndarray, most: int) -> list[int]:
     """Return the order parameters of a group to name: all, or those that change most.
 
     Parameters
     ----------
-    states
-        Shape (parameter, time).
+    data
+        Runs, as for `draw_run`: an order parameter changes as much as in the run of more change.
     group
         Whether each order parameter belongs to the group, shape (parameter,).
     most
@@ -121,8 +121,8 @@ def _moving(states: np.ndarray, group: np.ndarray, most: int) -> list[int]:
     members = np.flatnonzero(group)
     if members.size <= most:
         return [int(member) for member in members]
-    finite = np.nan_to_num(states[members])
-    change = finite.max(axis=1) - finite.min(axis=1)
+    states = [data[name].values[members] for name in ("state", "state 2") if name in data]
+    change = np.max([np.ptp(np.nan_to_num(run), axis=1) for run in states], axis=0)
     return sorted(int(member) for member in members[np.argsort(-change, kind="stable")][: most - 1])
 
 

@@ -89,6 +89,8 @@ _RC: dict[str, Any] = {
     "lines.linewidth": 1.7,
     "mathtext.fontset": "dejavusans",
 }
+#: Sizes that follow the setting ``font.size`` of the user.
+_SIZES = ("axes.labelsize", "axes.titlesize", "legend.fontsize")
 
 
 #: Settings of the user that replace those of the figures.
@@ -117,12 +119,16 @@ def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
     def inside(data: Any, figure: Figure | None = None) -> Any:
         target = Figure(figsize=(7.0, 4.2), layout="constrained") if figure is None else figure
         override = _OVERRIDE.get()
-        look: dict[Any, Any] = {**_RC, **override}
+        factor = override.get("font.size", _RC["font.size"]) / _RC["font.size"]
+        sizes = {name: factor * _RC[name] for name in _SIZES}
+        look: dict[Any, Any] = {**_RC, **sizes, **override}
         with matplotlib.rc_context(look):
             artists = draw(data, target)
             for ax in target.axes:
                 for axis, name in ((ax.xaxis, "xtick.labelsize"), (ax.yaxis, "ytick.labelsize")):
-                    axis.set_tick_params(which="both", labelsize=override.get(name, _TICKS))
+                    axis.set_tick_params(
+                        which="both", labelsize=override.get(name, factor * _TICKS)
+                    )
         return artists
 
     return inside
@@ -312,7 +318,7 @@ def shade_times(ax: Axes, times: Mapping[str, float], names: bool = False) -> li
             xytext=(0, 3),
             textcoords="offset points",
             ha="center",
-            fontsize=8,
+            fontsize="small",
             color="#444444",
         )
         for time, name in (inner if names else [])

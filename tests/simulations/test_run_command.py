@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import dynamics
 from simulations.cli import main
-from simulations.figures import shared
+from simulations.figures import Image, shared
 from simulations.theories import load
 from tests.closeness import close
 
@@ -240,6 +240,33 @@ class TestRunOutput:
             "(c) population risk",
         ]
 
+    @pytest.mark.parametrize(
+        ("image", "sizes"),
+        [
+            (Image(), [10.0, 10.0, 9.0, 9.0]),
+            (Image(style={"font.size": 19.0}), [20.0, 20.0, 18.0, 18.0]),
+            (Image(style={"font.size": 19.0, "axes.titlesize": 5.0}), [5.0, 20.0, 18.0, 18.0]),
+            (Image(size=(3.3, 3.0)), [7.0 * size / 9.5 for size in (10.0, 10.0, 9.0, 9.0)]),
+            (Image(size=(3.3, 3.0), style={"font.size": 9.5}), [10.0, 10.0, 9.0, 9.0]),
+        ],
+    )
+    def test_all_texts_follow_the_size_of_the_font(self, image, sizes):
+        time, drawn = np.linspace(0.0, 10.0, 6), []
+        data = xarray.Dataset(
+            {"state": (("parameter", "time"), [time]), "loss": ("time", 1.0 + time)},
+            {"parameter": ["gamma"], "time": time},
+        )
+
+        def draw(figure):
+            shared.draw_run(data, figure)
+            first, last = figure.axes
+            legend, tick = first.get_legend().get_texts()[0], last.yaxis.get_ticklabels()[0]
+            texts = (first._left_title, last.xaxis.label, legend, tick)
+            drawn.extend(text.get_fontsize() for text in texts)
+
+        image.render(draw, (7.0, 6.0))
+        close(drawn, sizes, rel=1e-9)
+
     def test_names_of_close_events_do_not_overlap(self):
         time = np.linspace(0.0, 10.0, 6)
         events = {"switch": 4.6, "attended": 5.0, "learned": 5.1, "apart": 8.0}
@@ -273,6 +300,16 @@ class TestRunOutput:
         assert texts == ["x1", "x5", "x9", "x13", "x17", "15 others"]
         assert len({artists[name].get_color() for name in texts[:5]}) == 5
         assert {artists[name].get_color() for name in names if name not in texts} == {"#BBBBBB"}
+
+        second = np.where(np.arange(20) == 18, 5.0, np.nan)  # only the second run has much of x18
+        data["state 2"] = (("parameter", "time 2"), np.outer(second, time))
+        data["loss 2"] = ("time 2", time)
+        data = data.assign_coords({"time 2": time})
+        data.attrs["runs"] = json.dumps(["as given", "K=4"])
+        figure = Figure(figsize=(7.0, 6.0))
+        shared.draw_run(data, figure)
+        texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        assert texts == ["x1", "x5", "x9", "x13", "x18", "15 others"]
 
     def test_output_must_not_be_a_folder(self, tmp_path, capsys):
         assert main([*self.FAST, "--out", str(tmp_path), "--force"]) == 2
