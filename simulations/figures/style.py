@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 #: Colour of each quantity, the same in all figures of a theory (palettes of Okabe and Ito, Tol).
 COLOURS = {
@@ -188,6 +189,16 @@ def size_ticks(ax: Axes, sizes: Iterable[Any]) -> None:
     sizes = [float(size) for size in sizes]
     ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
     ax.set_xticks([], minor=True)
+
+
+def plain_log_ticks(ax: Axes) -> None:
+    """Label a logarithmic y axis that shows less than two decades with plain numbers."""
+    low, high = ax.get_ylim()
+    if high < 100.0 * low:
+        locator = LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0)) if high > 3.0 * low else MaxNLocator(4)
+        ax.yaxis.set_major_locator(locator)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_locator(NullLocator())
 
 
 def legend_entries(axes: Iterable[Axes]) -> tuple[list[Any], list[str]]:

@@ -5,13 +5,16 @@ from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.ticker import MaxNLocator
 
 from simulations.figures.style import (
     PROBLEM_STYLES,
     REFERENCE,
+    legend_entries,
     mean_and_range,
     off_diagonal_image,
     panel_letters,
+    plain_log_ticks,
     styled,
 )
 
@@ -67,17 +70,18 @@ def _grid(ax: Any, component: np.ndarray, side: int) -> Any:
 @styled
 def permuted(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw (a) errors, (b) pictures, (c) similarities in both orders, (d) the grid."""
-    left, middle, right = figure.subfigures(1, 3, width_ratios=[1.1, 1.0, 0.95])
+    left, middle, right = figure.subfigures(1, 3, width_ratios=[1.0, 1.05, 0.95])
     first, panels, last = left.subplots(), middle.subplots(3, 3), right.subplots()
     artists = _errors_by_cell(first, data)
     for ax, picture, name in zip(panels[0], data["picture"].values, ("crop", "2 px", "4 px")):
         ax.imshow(picture, cmap="gray")
         ax.set_axis_off()
-        ax.set_title(name, fontsize=9)
+        ax.set_title(name)
     artists |= _similarities_of_patches(panels[1:], data)
     components = data["component"].sel(model="image").values
     artists["grid"] = _grid(last, components, math.isqrt(data.sizes["patch"]))
     last.set(xlabel="first component of P", ylabel="second")
+    figure.legend(*legend_entries([first]), loc="outside upper left", ncols=3)
     panel_letters((first, panels[0, 0], panels[1, 0], last))
     return artists
 
@@ -114,9 +118,8 @@ def _errors_by_cell(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
     sides = [int(cell) for cell in np.unique(data["cnn_cell"].values) if cell > 0]
     ax.set_xticks(sides, [str(side) for side in sides])
     ax.minorticks_off()
-    ax.set(xlim=(1.7, 1.18 * sides[-1]), ylim=(0.0, 2.0 * float(data.attrs["blind"])))
+    ax.set(xlim=(1.7, 1.18 * sides[-1]), ylim=(0.0, 1.3 * float(data.attrs["blind"])))
     ax.set(xlabel="side of the permuted cells (pixels)", ylabel="squared error on masked pixels")
-    ax.legend(loc="upper left", ncols=1, fontsize=8)
     return artists
 
 
@@ -156,13 +159,15 @@ def comparison(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             )
         above.set_title(title, fontsize=10)
         above.set(yscale="log", xlabel="step")
+        plain_log_ticks(above)
         below.set_yticks([0, 1], ["", ""] if number else names)
         below.set_ylim(1.5, -0.5)
         below.set_xlim(0.0, 1.08 * float(max(errors["error"].max(), errors["interval"].max())))
         quantity = "squared error" if "photographs" in title else "test error"
-        below.set_xlabel(f"{quantity}; cost ratio {float(errors['cost']):.1f}")
+        below.set_xlabel(f"{quantity}\ncost ratio {float(errors['cost']):.1f}")
+        below.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     panels[0, 0].set_ylabel("training loss")
-    panels[0, 0].legend(loc="upper right")
+    figure.legend(*legend_entries(panels[0]), loc="outside upper left", ncols=len(names))
     panel_letters(panels.flat)
     return artists
 

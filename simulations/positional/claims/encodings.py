@@ -99,7 +99,7 @@ def _figure(settings: Settings, runs: Mapping[tuple[int, str], list[TrainedRun]]
         "its diagonal (grey). (c) Test errors at the end; bar: mean.",
         figures.draw_encodings,
         starts_dataset(shown, {}, runs[D, P_RANDOM][0].A),
-        (11.0, 3.7),
+        (10.0, 3.9),
     )
 
 

@@ -74,7 +74,7 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
         f"initial value. {names}. {SOURCE}",
         training.draw_figure_4,
         training_curves.figure_4_dataset(runs, settings),
-        (8.4, 4.6),
+        (8.4, 5.0),
     )
 
 

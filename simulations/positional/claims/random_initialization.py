@@ -136,7 +136,7 @@ def _figure(settings: Settings, runs: Mapping[tuple[str, float | str], list[Trai
         "mean.",
         starts.draw_random,
         starts_dataset(shown, by_problem),
-        (11.0, 3.7),
+        (10.0, 3.9),
     )
 
 

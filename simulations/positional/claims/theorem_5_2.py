@@ -111,7 +111,7 @@ def _figure(sweeps: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
         "bounds.",
         transfer_figure.draw_learners,
         learning_curves(sweeps, COARSE, seed, {8.0: FINE}),
-        (11.0, 7.4),
+        (10.0, 7.4),
     )
 
 

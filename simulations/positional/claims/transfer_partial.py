@@ -92,7 +92,7 @@ def _figure(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> Figure:
         f"times its floor), and for a mean error of {TOLERANCE}, where reached.",
         partial_transfer.draw,
         _figure_data(sweeps, shares),
-        (10.5, 3.9),
+        (10.0, 4.0),
     )
 
 

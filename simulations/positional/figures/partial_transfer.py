@@ -67,9 +67,9 @@ def _floors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
     ax.set(
         xlabel="share of unchanged sets",
         ylabel="error with the most samples",
-        ylim=(0.0, 1.55 * top),
+        ylim=(0.0, 1.7 * top),
     )
-    ax.legend(loc="upper right")
+    ax.legend(loc="upper left", handlelength=1.8)
 
 
 def _samples(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from simulations.figures.style import (
 @styled
 def draw_random(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the share over time by start, the share by problem from random scores, and errors."""
-    left, middle, right = figure.subplots(1, 3)
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1.0, 1.0, 1.15))
     artists = _shares(left, data)
     problems = [str(name) for name in data["problem"].values]
     for name, mark, shift, label in (("best", "^", -0.12, "best step"), ("end", "o", 0.12, "end")):
@@ -49,7 +49,7 @@ def draw_random(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 @styled
 def draw_encodings(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the share over time by start, the learned P^T P, and the test errors."""
-    left, middle, right = figure.subplots(1, 3)
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1.0, 1.0, 1.15))
     artists = _shares(left, data)
     artists["A"] = off_diagonal_image(middle, data["A"].values)
     middle.set(xlabel="patch $j$", ylabel="patch $i$")
@@ -94,10 +94,10 @@ def _errors(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
 
 
 def _in_lines(name: str) -> str:
-    """Return a label in several lines, broken at its comma or after at most 11 characters."""
+    """Return a label in several lines, broken at its comma or after at most 9 characters."""
     if ", " in name:
         return name.replace(", ", "\n", 1)
-    return _typeset("\n".join(textwrap.wrap(name, 11)))
+    return _typeset("\n".join(textwrap.wrap(name, 9)))
 
 
 def _typeset(name: str) -> str:

@@ -22,9 +22,8 @@ _CONTROL = {"color": "#555555", "linestyle": (0, (4, 2)), "linewidth": 1.4}
 def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw mask, learned A, test error and cosine, one row of panels per setting."""
     rows = data.sizes["setting"]
-    panels = np.atleast_2d(
-        figure.subplots(rows, 4, gridspec_kw={"width_ratios": [1, 1.15, 1.35, 1.35]})
-    )
+    parts = figure.subfigures(rows, 1, squeeze=False).ravel()
+    panels = [part.subplots(1, 4, width_ratios=[1, 1.15, 1.35, 1.35]) for part in parts]
     artists: dict[str, Any] = {}
     for number, row in enumerate(panels):
         setting = data.isel(setting=number)
@@ -34,7 +33,8 @@ def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         )
         image = off_diagonal_image(row[1], setting[f"A_{number}"].values)
         artists[f"A {name}"] = image
-        figure.colorbar(image, ax=row[1], shrink=0.75, pad=0.03).ax.tick_params(labelsize=8)
+        parts[number].suptitle(name, x=0.01, ha="left")
+        parts[number].colorbar(image, ax=row[1], shrink=0.75, pad=0.03).ax.tick_params(labelsize=8)
         _band(row[2], setting, "test_error", "test error")
         _band(row[2], setting, "control", "A reset", **_CONTROL)
         _band(row[3], setting, "cosine", "cosine", color=COLOURS["alpha"])
@@ -44,7 +44,6 @@ def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             ax.yaxis.get_major_locator().set_params(integer=True)
             ax.set_xticks(ax.get_yticks()[1:-1])
             ax.set(xlabel="patch $j$", ylabel="patch $i$")
-        row[0].set_ylabel(f"{name}\npatch $i$")
         for ax in row[2:]:
             ax.set_xlabel("step")
             ax.set_xscale("symlog", linthresh=1.0, linscale=0.7)
@@ -52,7 +51,7 @@ def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         row[2].set_ylabel(r"test error $P[yF\leq 0]$")
         row[3].set_ylabel(r"cosine of $v$ and $w^*$")
         row[2].legend(loc="upper right")
-    panel_letters(panels.flat)
+    panel_letters(np.ravel(panels))
     return artists
 
 

@@ -30,6 +30,8 @@ _STYLES = dict(zip(LEARNERS, (*PROBLEM_STYLES, {"color": "#DDAA33", "linestyle":
 _MARKERS = dict(zip(LEARNERS, "os^vDPX"))
 _LEAST = 2e-4  # errors below are drawn there
 _BOUND = {"color": "black", "linewidth": 1.2, "linestyle": "-"}
+_LINEAR = {"color": "#555555", "linewidth": 1.0, "linestyle": ":"}
+_COLLECTED = {"color": "#888888", "linewidth": 1.2, "linestyle": (0, (4, 2))}
 
 
 @styled
@@ -72,7 +74,7 @@ def draw_learners(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             learner = str(entry["learner"].values)
             style = _STYLES[learner] | {"marker": _MARKERS[learner], "markersize": 4}
             artists[f"{learner} {qD}"] = _errors(ax, entry, label=learner, **style)
-        ax.axhline(float(regime["linear"][0]), color="#555555", linestyle=":", linewidth=1.0)
+        ax.axhline(float(regime["linear"][0]), label="linear rule (exact)", **_LINEAR)
         N, first = np.unique(regime["samples"].values, return_index=True)
         finite = np.isfinite(N)
         bound = regime["least"].values.ravel()[first][finite]
@@ -92,11 +94,10 @@ def draw_learners(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         if qD == MIDDLE:
             D, first_of_D = np.unique(regime["D"].values, return_index=True)
             ax.plot(D, regime["least_needed"].values[first_of_D], **_BOUND)
-            ax.plot(
-                D, regime["collected"].values[first_of_D], color="#888888", lw=1.2, ls=(0, (4, 2))
-            )
+            collected = regime["collected"].values[first_of_D]
+            ax.plot(D, collected, label="every set seen (mean)", **_COLLECTED)
     artists |= _per_set(panels[5], data)
-    figure.legend(*legend_entries(panels[:3]), loc="outside upper left", ncols=4)
+    figure.legend(*legend_entries(panels[:5]), loc="outside upper left", ncols=3)
     for ax, letter in zip(panels, "abcdef"):
         if ax.axison:
             panel_letter(ax, letter)
@@ -124,7 +125,7 @@ def _per_set(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
     ax.minorticks_off()
     ax.set(ylim=(_LEAST, 1.0), xlabel=r"samples per set $\tilde N/L$", ylabel="mean test error")
     ax.set_title(f"{FINDER}, $qD={MIDDLE:g}$")
-    ax.legend(loc="upper right", ncols=2)
+    ax.legend(loc="upper right", ncols=2, handlelength=1.8, columnspacing=1.0)
     return artists
 
 

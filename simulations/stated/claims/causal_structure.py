@@ -171,7 +171,7 @@ def _figure(run: Runs) -> Figure:
         "(c), (d) First attention at the end; squares: parents.",
         draw,
         data,
-        (11.5, 3.3),
+        (10.0, 3.3),
     )
 
 

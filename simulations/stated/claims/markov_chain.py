@@ -206,7 +206,7 @@ def _figure(shape: tuple[int, int], context: Context) -> Figure:
         f"{MAP_TIME:g} from e = .02, w = -.02; line: p + q = 1. Without attention.",
         draw,
         data,
-        (11.0, 3.7),
+        (10.0, 3.9),
     )
 
 

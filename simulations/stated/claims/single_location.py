@@ -332,7 +332,7 @@ def _figure(runs: Mapping[str, Runs]) -> Figure:
         "from random starts on the spheres; black: those that do not end at k* and v*.",
         draw,
         data,
-        (11.0, 3.9),
+        (10.0, 3.9),
     )
 
 

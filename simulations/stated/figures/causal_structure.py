@@ -19,8 +19,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         (artists[flow],) = axes[0].plot(
             data["time"], data["loss"].sel(flow=flow), label=label, **PROBLEM_STYLES[number]
         )
-    axes[0].set(ylabel="loss")
-    axes[0].legend(loc="center right", handlelength=1.6, bbox_to_anchor=(1.04, 0.5))
+    low, high = axes[0].get_ylim()
+    axes[0].set(ylabel="loss", ylim=(low, high + 0.45 * (high - low)))
+    axes[0].legend(loc="upper right")
     for number, child in enumerate(data["child"].values):
         for way, dashes in zip(data["way"].values, ("-", "--")):
             rows = data["attention"].sel(child=child, way=way)
@@ -30,7 +31,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 color=PROBLEM_STYLES[number]["color"],
             )  # fmt: skip
     axes[1].set(ylabel="attention to the parent", ylim=(0.0, 1.0))
-    axes[1].legend(loc="center right", handlelength=1.2, bbox_to_anchor=(1.04, 0.5))
+    axes[1].legend(loc="upper left", handlelength=1.2, borderaxespad=0.2)
     for ax in axes[:2]:
         ax.set(xscale="symlog", xlabel="flow time", xlim=(0.0, float(data["time"][-1])))
         ax.set_xticks([0, 1e2, 1e4, 1e6])

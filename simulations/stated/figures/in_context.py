@@ -28,6 +28,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left.set(xlabel="flow time", ylabel="loss")
     left.legend()
     right.set(xscale="log", xlabel="flow time", ylabel="loss", xlim=(50.0, None))
-    right.legend()
+    between = 0.5 * float(data["level"][0] + data["level"][1])  # no line crosses the legend
+    right.legend(
+        loc="center right",
+        bbox_to_anchor=(1.0, between),
+        bbox_transform=right.get_yaxis_transform(),
+    )
     panel_letters((left, right))
     return artists

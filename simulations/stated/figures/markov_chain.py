@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import xarray
+from matplotlib.patches import Patch
 
 from simulations.figures.style import REFERENCE, panel_letters, styled
 
@@ -27,7 +28,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     (artists["p + q = 1"],) = axes[2].plot([0.0, 1.0], [1.0, 0.0], **_LINE)
     axes[2].set(xlabel="$p$", ylabel="$q$", title=r"$e = 0.02,\; w = -0.02$", aspect="equal")
     axes[2].set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
-    figure.colorbar(mesh, ax=axes[2], label="loss: bigram (0), unigram (1)", shrink=0.9)
+    losses = ((0.0, "loss of the bigram (0)"), (1.0, "loss of the unigram (1)"))
+    patches = [Patch(color=mesh.cmap(value), label=label) for value, label in losses]
+    figure.legend(handles=patches, loc="outside upper left", ncols=len(patches))
     panel_letters(axes)
     artists["mesh"] = mesh
     return artists

@@ -126,7 +126,7 @@ def _figure(models: Models, visible_mean: float, pictures: np.ndarray) -> Figure
         "directions; neighbours in the unpermuted image are joined.",
         figures.permuted,
         to_dataset(models, visible_mean, pictures),
-        (11.0, 4.3),
+        (10.0, 4.3),
     )
 
 

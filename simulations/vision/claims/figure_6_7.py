@@ -96,7 +96,7 @@ def _figure(models: Models, rows: pd.DataFrame) -> Figure:
         "models have the same width, depth, heads and images, and each its own learning rate.",
         figures.comparison,
         to_dataset(models, rows.cost.to_dict()),
-        (11.0, 5.2),
+        (10.0, 5.4),
     )
 
 
