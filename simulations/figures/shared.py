@@ -89,11 +89,11 @@ def _draw_states(
     for ax, group in zip(panels, groups):
         named = _moving(data, group, most)
         others = [number for number in np.flatnonzero(group).tolist() if number not in named]
-        for place, number in enumerate([*named, *others]):
+        for rank, number in enumerate([*named, *others]):
             name = str(data["parameter"].values[number])
             style: dict[str, Any] = {"label": f"_{name}", **_OTHERS}
             if number in named:
-                style = {**PROBLEM_STYLES[place], "label": LABELS.get(name, name)}
+                style = {**PROBLEM_STYLES[rank], "label": LABELS.get(name, name)}
             elif number == others[0]:
                 style["label"] = f"{len(others)} others"
             if number in named and name in COLOURS:

@@ -178,7 +178,10 @@ CLAIM = Claim(
         "{distance!u:.2g}, without {without:.3g}."
     ),
     quick_note="d = 200 to time 30 instead of 1000 to time 50, without the correction",
-    assumptions="one start with R > S, so that unit k specializes to unit k of the teacher",
+    assumptions=(
+        "one start with R > S, so that unit k specializes to unit k of the teacher; public code of "
+        "the equations: github.com/sgoldt/nn2pp"
+    ),
     amended=(
         "after the first run, which took 42 seconds: six runs to time 50 instead of ten to time 60"
     ),

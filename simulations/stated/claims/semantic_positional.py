@@ -392,6 +392,7 @@ CLAIM = Claim(
     quick_note="4 and 16 samples, 13 mixtures, 8 runs each; the level .1 and c = 2 only",
     assumptions=(
         "two tokens and gradients of the population or one-pass SGD; the paper compares minima of "
-        "the empirical loss with longer sentences, and states no time order"
+        "the empirical loss with longer sentences, and states no time order; statement as in the "
+        "abstract, arXiv 2402.03902, of which no public code is known to us"
     ),
 )
