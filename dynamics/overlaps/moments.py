@@ -33,15 +33,12 @@ class Arithmetic:
         Whether numbers are balls.
     """
 
-    #: Whether numbers are formulas; `mean` then returns those without a closed form.
-    is_symbolic = False
-
     def __init__(self, certified: bool) -> None:
         self.certified = certified
 
     def mean(self, families: Any, law: Any, monomials: Any) -> Any:
-        """Return the formula of a mean without a closed form."""
-        raise NotImplementedError
+        """Return the formula of a mean without a closed form, or None: it is integrated."""
+        return None
 
     def number(self, value: Any) -> Any:
         """Return an integer or a float as a number."""
@@ -189,13 +186,14 @@ class Moments:
         chosen = tuple(monomials[k] for k in used)
         if self.families[used[0]] == "softmax":
             return self._softmax(used, chosen)
-        if self.arithmetic.is_symbolic:
-            law = Normal(
-                [self.law.mean[k] for k in used],
-                [[self.law.covariance[j][k] for k in used] for j in used],
-                tuple(self.law.centred[k] for k in used),
-            )
-            return self.arithmetic.mean([self.families[k] for k in used], law, chosen)
+        law = Normal(
+            [self.law.mean[k] for k in used],
+            [[self.law.covariance[j][k] for k in used] for j in used],
+            tuple(self.law.centred[k] for k in used),
+        )
+        formula = self.arithmetic.mean([self.families[k] for k in used], law, chosen)
+        if formula is not None:
+            return formula
         if used not in self._rules:
             mean = tuple(_middle(self.law.mean[k]) for k in used)
             covariance = tuple(

@@ -141,8 +141,6 @@ class Traced(Arithmetic):
         Families and monomials of these means.
     """
 
-    is_symbolic = True
-
     def __init__(self) -> None:
         super().__init__(certified=True)
         self.products: list[tuple[tuple[str, Monomial], ...]] = []

@@ -209,7 +209,7 @@ class _Table(NamedTuple):
         for row, value in rows:
             at = dict(zip(indices, row))
             if value != 0 and all(at[index] == i for index, i in zip(indices, row)):
-                values[tuple(at.values())] = sp.sympify(value)
+                values[tuple(at.values())] = sp.sympify(value, strict=True)
         return cls(axes, values)
 
     def times(self, other: _Table) -> _Table:
