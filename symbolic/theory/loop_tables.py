@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symbolic.theory.expression import Node
-from symbolic.theory.frames import lowered
+from symbolic.theory.lowering import lowered
 from symbolic.theory.orbits import Orbit, canonical, orbits
 from symbolic.theory.positions import Relation, empty_rows
 from symbolic.theory.sets import Exchangeable, IndexSet, Ordered

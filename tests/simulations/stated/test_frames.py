@@ -18,7 +18,7 @@ from simulations.stated.law import law
 from simulations.stated.runs import risk
 from simulations.stated.system import UserTheorySystem
 from simulations.stated.two_layers import NAMES, loss_of, slopes_of
-from symbolic.theory import TheoryError, frames
+from symbolic.theory import TheoryError, lowering
 from symbolic.theory.source import source
 from tests.closeness import close, within
 
@@ -161,7 +161,7 @@ def test_loss_is_invariant_under_rotations_of_data_and_entries(head_of):
 
 @pytest.mark.parametrize("wrong", ["one sign", "both signs", "identity"])
 def test_a_wrong_quarter_turn_is_rejected(head_of, monkeypatch, wrong):
-    matrix = frames.matrix
+    matrix = lowering.matrix
 
     def changed(part, turned):
         rows = matrix(part, turned)
@@ -173,7 +173,7 @@ def test_a_wrong_quarter_turn_is_rejected(head_of, monkeypatch, wrong):
         return [(i, j, -x if n < number else x) for n, (i, j, x) in enumerate(rows)]
 
     assert check.agreement(head_of(2)).agrees
-    monkeypatch.setattr(frames, "matrix", changed)
+    monkeypatch.setattr(lowering, "matrix", changed)
     assert not check.agreement(head_of(3)).agrees
 
 
