@@ -203,7 +203,8 @@ def _figure(shape: tuple[int, int], context: Context) -> Figure:
         "Loss, from bigram (0) to unigram (1). (a), (b) Starts (w, e), the bias at 0, at time "
         f"{START_TIME:g}, for p = q = 0.1 and 0.9; line: critical energy; dashed: w = -1/sqrt(2), "
         "where the slope of the logits changes sign. (c) Step probabilities p and q at time "
-        f"{MAP_TIME:g} from e = .02, w = -.02; line: p + q = 1. Without attention.",
+        f"{MAP_TIME:g} from e = .02, w = -.02; line and white cells: p + q = 1, where "
+        "both losses are equal. Without attention.",
         draw,
         data,
         (10.0, 3.9),

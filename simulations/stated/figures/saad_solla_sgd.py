@@ -22,7 +22,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             data["time"], values, dashes, color=colour, lw=2.0, label=f"flow {method}"
         )
     axes[0].set(xlabel="learning rate × steps", ylabel="loss", yscale="log")
-    axes[0].legend(loc="lower left")
+    axes[0].legend(loc="upper right")
     mean, deviation = data["runs"].mean("run"), data["runs"].std("run", ddof=1)
     for number, name in enumerate(data["overlap"].values):
         colour = problem_style(number, name)["color"]
