@@ -19,7 +19,7 @@ from functools import cache
 
 import sympy as sp
 
-from symbolic.positional import margins
+from symbolic.positional import all_sets, margins
 from symbolic.positional.attention import DERIVATIVES, G_OF_WEIGHTS, WRITTEN_OUT, write_out
 from symbolic.positional.full_model import LOSS_SLOPE
 from symbolic.positional.symbols import (
@@ -66,15 +66,6 @@ class ReducedModel:
         default_factory=lambda: {alpha: sp.Integer(1), gamma: SAME, rho: DIFFERENT}
     )
 
-    def output(self, types: list[tuple[sp.Expr, sp.Expr]]) -> sp.Expr:
-        """Return F of the signal set and random sets of given types in beta, gamma and rho."""
-        row = margins.activation(self.margin)
-        total = margins.of_signal_set(row)
-        for set_type in types:
-            values = dict(zip((a, b), set_type))
-            total += margins.of_random_set(row).subs(values, simultaneous=True)
-        return write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
-
     def signal_set(self, parameter: sp.Symbol) -> sp.Expr:
         """Return the share of the signal set in an increment, per eta and s(-F), with T = C + R."""
         row = _ROWS[parameter]
@@ -86,9 +77,7 @@ class ReducedModel:
 
     def increment(self, parameter: sp.Symbol) -> sp.Expr:
         """Return an increment as an expectation, for display; h stands for `random_set`."""
-        index = sp.Symbol("l", integer=True)
-        set_type = sp.IndexedBase("a")[index], sp.IndexedBase("b")[index]
-        others = sp.Sum(_h(parameter)(*set_type, C + R), (index, 1, D / C - 1))
+        others = all_sets.over_random_sets(_h(parameter)(a, b, C + R))
         return eta * _E(weight * (self.signal_set(parameter) + others))
 
 
@@ -149,33 +138,31 @@ def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Exp
 def parameter_identities(
     parameter: sp.Symbol, equations: Mapping[str, sp.Expr] = EQUATIONS
 ) -> dict[str, sp.Expr]:
-    """Return the identities of the increment of alpha, gamma or rho.
+    """Return the identities of the increment of alpha, gamma or rho, for every number of sets.
 
-    The increment is compared with the derivative of F for a signal set and two random sets of
-    arbitrary types, D = 3 C. Given T, each set contributes separately.
+    The increment is compared with the derivative of F, a sum over the sets: outside the sum over
+    the random sets, and at a random set of any type (`symbolic.positional.all_sets`).
     """
-    a_1, b_1, a_2, b_2 = sp.symbols("a_1 b_1 a_2 b_2", integer=True, nonnegative=True)
-    types = ((a_1, b_1), (a_2, b_2))
-    outside = a_1 - b_1 + a_2 - b_2
-    shown = equations[f"delta_{parameter}"].subs(D, 3 * C).doit().replace(_E, lambda x: x)
-    for index, (plus, minus) in enumerate(types, start=1):
-        term = _h(parameter)(sp.IndexedBase("a")[index], sp.IndexedBase("b")[index], C + R)
-        of_set = equations[f"h_{parameter}"].subs({a: plus, b: minus, T: C + R}, simultaneous=True)
-        shown = shown.subs(term, of_set.subs(D, 3 * C))
-    shown = write_out(shown).subs({R: outside, D: 3 * C})
-    signal = eta * weight * write_out(equations[f"signal_{parameter}"].subs(R, 0))
+    h, descent = equations[f"h_{parameter}"], _descent(parameter)
+    shown = equations[f"delta_{parameter}"].replace(_E, lambda x: x)
+    shown = shown.replace(
+        _h(parameter),
+        lambda *set_type: h.subs(dict(zip((a, b, T), set_type)), simultaneous=True),
+    )
+    outside, summand = all_sets.per_set(write_out(shown) - descent)
+    signal = eta * weight * write_out(equations[f"signal_{parameter}"])
     return {
-        f"Delta {parameter} = -(eta/N) d ell, three sets": shown
-        - _descent(parameter, types).subs(D, 3 * C),
-        f"signal set alone, {parameter}": signal - _descent(parameter, ()),
+        f"Delta {parameter} = -(eta/N) d ell, outside the sum over the random sets": outside,
+        f"Delta {parameter} = -(eta/N) d ell, each random set": summand,
+        f"signal set, {parameter}": signal - all_sets.per_set(descent)[0],
     }
 
 
 @cache
-def _descent(parameter: sp.Symbol, types: tuple[tuple[sp.Expr, sp.Expr], ...]) -> sp.Expr:
-    """Return the increment at one image with the signal set and random sets of given types."""
-    slope = LOSS_SLOPE.subs(y, 1) * sp.diff(MODEL.output(list(types)), parameter)
-    return write_out(-eta * slope / MODEL.shared[parameter])
+def _descent(parameter: sp.Symbol) -> sp.Expr:
+    """Return the increment at one image, -(eta/N) d ell, for any number of sets."""
+    F = write_out(all_sets.output(margins.activation(MODEL.margin)))
+    return -eta * LOSS_SLOPE.subs(y, 1) * sp.diff(F, parameter) / MODEL.shared[parameter]
 
 
 def weight_identities(
