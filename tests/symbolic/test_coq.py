@@ -22,10 +22,10 @@ NESTED = 1 / (1 + 1 / x) - x / (1 + x)
 NESTED_ODD = 1 / (1 + (x / y) ** p) - y**p / (x**p + y**p)
 
 
-def source_of(**expressions):
+def source_of(**identities):
     builder = ProofBuilder("A claim")
-    for name, expression in expressions.items():
-        builder.zero(name, zero.decide(expression))
+    for name, identity in identities.items():
+        builder.decide(name, identity)
     return coq.of_proofs("Title", [builder.build()])
 
 
