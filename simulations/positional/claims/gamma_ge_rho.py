@@ -37,7 +37,7 @@ _TIMES = np.geomspace(1e-3, runs.HORIZON, 401)
 #: Seeds of the random problems.
 SEEDS, QUICK_SEEDS = 5, 2
 #: Random problems for each seed: True: with q << 1 (Assumption 2), False: with larger q.
-SAMPLED, THOROUGH_SAMPLED = {True: 3, False: 5}, {True: 16, False: 40}
+SAMPLED, THOROUGH_SAMPLED = {True: 5, False: 8}, {True: 16, False: 40}
 QUICK_SAMPLED = {True: 1, False: 4}
 #: More problems of the paper's parametrization (D, C, qD, p): alpha(0) grows with p.
 HIGHER_DEGREES = ((80, 4, 8, 5), (160, 8, 16, 7), (640, 8, 64, 5))
@@ -357,10 +357,10 @@ CLAIM = Claim(
         "condition decides {decided} problems."
     ),
     quick_note=(
-        "two seeds and 10 random problems instead of five and 40, coarser phase portrait, fewer "
+        "two seeds and 10 random problems instead of five and 65, coarser phase portrait, fewer "
         "named problems"
     ),
-    thorough_note="280 random problems instead of 40, two more named problems",
+    thorough_note="280 random problems instead of 65, two more named problems",
     amended=(
         "Random problems with q <= 0.1 were judged whatever their nu, sigma_A and P[y f* <= 0], "
         "and a violation was a finding. Now all hypotheses are required, a violation fails, and "

@@ -219,8 +219,8 @@ CLAIM = Claim(
     ),
     method=(
         "The gradient flow of (E), the limit of small eta, by an implicit integrator on all "
-        "entries of A and v at d = D = 12 and 16, omega = nu = 1/d, N = d^3: rows with association and "
-        "P[f* F <= 0] on held-out samples at flow times d^3 and d^4."
+        "entries of A and v at d = D = 12 and 16, omega = nu = 1/d, N = d^3: rows with association "
+        "and P[f* F <= 0] on held-out samples at flow times d^3 and d^4."
     ),
     criterion=(
         "As in theorem-4.2, whose runs have kappa = 1 and two rates: hypotheses P[y f* <= 0] <= "
