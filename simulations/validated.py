@@ -6,6 +6,7 @@ from simulations.positional.validated.certificate import (
     write_certificate,
 )
 from simulations.positional.validated.checker import Checked, Rejected, TooLarge, check
+from simulations.positional.validated.checker_text import checked_as_text
 from simulations.positional.validated.proof import Proof, prove
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "TooLarge",
     "certificate",
     "check",
+    "checked_as_text",
     "conclusions",
     "prove",
     "write_certificate",
