@@ -39,7 +39,7 @@ class Enclosure(NamedTuple):
 
 
 ENCLOSURES = {
-    SQUARE: Enclosure(1e5, 3e3, 1e-3),
+    SQUARE: Enclosure(1e5, 9e3, 1e-3),
     runs.BASE: Enclosure(1e5, 1e3, 1e-2),
     SQUARE_OF_FOUR: Enclosure(1e3, 1e3, 1e-3),
     runs.CROWDED: Enclosure(3.25e4, 2.0, 1e-4),

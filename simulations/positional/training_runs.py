@@ -44,7 +44,7 @@ def larger(thorough: bool, qD: int = 12) -> Problem:
     At qD = 12 uniform attention fails (error 0.115) and patch association is learned; at qD = 16
     training on a few thousand samples over-fits.
     """
-    D = 48 if thorough else 36
+    D = 48 if thorough else 40
     return SMALL.replace(D=D, q=qD / D)
 
 
@@ -188,8 +188,8 @@ def settings(quick: bool, thorough: bool = False) -> dict[str, tuple[Setting, in
     return {
         PUBLIC: (Setting(figure_4, 10_000, 0.1, 0.1, 300, **public), 5),
         FAST: (Setting(figure_4, 5000, 0.1, 10.0, 300, **public), 5),
-        LARGE: (Setting(problem, 5500, 0.3, 54.0, 400, **checked), 5),
-        FEW: (Setting(crowded, 4000, 0.3, 75.0, 300, **checked), 5),
+        LARGE: (Setting(problem, 7000, 0.3, 60.0, 400, **checked), 5),
+        FEW: (Setting(crowded, 4500, 0.3, 80.0, 300, **checked), 5),
     }
 
 

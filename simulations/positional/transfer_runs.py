@@ -97,7 +97,7 @@ def theorem_5_1_configs(quick: bool, thorough: bool = False) -> list[SweepConfig
     A is pre-trained on samples if `PRETRAINING` has a setting, else by the idealized process.
     """
     if quick:
-        return [SweepConfig(PRETRAINED, MIDDLE, 32, (log_samples(32),), 400)]
+        return [SweepConfig(PRETRAINED, MIDDLE, 32, (log_samples(32),), 800)]
     return [
         SweepConfig(
             PRETRAINED if D in PRETRAINING else IDEALIZED, MIDDLE, D, (log_samples(D),), runs

@@ -114,7 +114,7 @@ CLAIM = Claim(
         "gamma > rho is proved for all times in {forever} problems, from tubes that end at "
         "{shortest:.2g} to {longest:.2g}."
     ),
-    quick_note="D = 16 only, to time 3000",
+    quick_note="D = 16 only, to time 9000",
     assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )

@@ -169,7 +169,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding="Proved at the end of {proved} judged tubes{error}{others}.",
-    quick_note="D = 16 only, to time 3000",
+    quick_note="D = 16 only, to time 9000",
     assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )

@@ -370,12 +370,12 @@ CLAIM = Claim(
     ),
     tolerance=TOLERANCE,
     quick_note=(
-        "N = 3,000 instead of 10,000 at the public settings, D = 32 instead of 36 elsewhere, one "
+        "N = 3,000 instead of 10,000 at the public settings, D = 32 instead of 40 elsewhere, one "
         "or two runs of each instead of five"
     ),
     thorough_note=(
         "N = 50,000 instead of 10,000 at the public settings; the larger problem at D = 48 instead "
-        "of 36, to step 2,400 instead of 400, N up to 40,000 instead of 5,500; samples needed up "
+        "of 40, to step 2,400 instead of 400, N up to 40,000 instead of 7,000; samples needed up "
         "to D = 128 instead of 48: about half an hour"
     ),
     amended=(
