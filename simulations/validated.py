@@ -1,6 +1,8 @@
 """Certified trajectories: :func:`prove`, certificates, and their independent check."""
 
+from simulations.positional.validated.box import BoxProof, prove_box
 from simulations.positional.validated.certificate import (
+    box_conclusions,
     certificate,
     conclusions,
     write_certificate,
@@ -9,13 +11,16 @@ from simulations.positional.validated.checker import Checked, Rejected, TooLarge
 from simulations.positional.validated.proof import Proof, prove
 
 __all__ = [
+    "BoxProof",
     "Checked",
     "Proof",
     "Rejected",
     "TooLarge",
+    "box_conclusions",
     "certificate",
     "check",
     "conclusions",
     "prove",
+    "prove_box",
     "write_certificate",
 ]
