@@ -7,6 +7,7 @@ from simulations.positional.validated.certificate import (
 )
 from simulations.positional.validated.checker import Checked, Rejected, TooLarge, check
 from simulations.positional.validated.checker_text import checked_as_text
+from simulations.positional.validated.page import write_page
 from simulations.positional.validated.proof import Proof, prove
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "conclusions",
     "prove",
     "write_certificate",
+    "write_page",
 ]

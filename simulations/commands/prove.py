@@ -17,6 +17,7 @@ from simulations.commands.arguments import (
     add_output,
     add_parameters,
     check_output,
+    check_output_file,
     given_parameters,
     report_written,
 )
@@ -40,6 +41,7 @@ examples:
   patchdyn prove --D 64 --C 4 --qD 2 --horizon 1e5 --out proof.json --plot proof.png
   patchdyn prove --D 16 --C 2 --qD 4 --solver gd --learning-rate 0.02 --steps 50000 --json
   patchdyn prove --check proof.json
+  patchdyn prove --page page --pyodide package
   patchdyn prove teacher.py --horizon 1e4 --claim 'loss <= 0.1'
 
 {EXIT_CODES}
@@ -87,10 +89,26 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="arithmetic of --check: FLINT and NumPy (default), or pure Python, which is "
         "independent of both and up to 20 times slower",
     )
+    parser.add_argument(
+        "--page",
+        type=Path,
+        metavar="DIR",
+        help="write a static page that checks certificates in a browser, without a network",
+    )
+    parser.add_argument(
+        "--pyodide",
+        type=Path,
+        metavar="DIR",
+        help="for --page: the unpacked npm package of Pyodide, Python for browsers",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Prove, or check a certificate; print the results."""
+    """Prove, check a certificate, or write the page that checks certificates."""
+    if (args.page is None) != (args.pyodide is None):
+        raise BadInput("--page and --pyodide are not allowed without each other")
+    if args.page is not None:
+        return _write_page(args)
     if args.check is not None:
         return _check(args)
     if args.arithmetic is not None:
@@ -124,6 +142,21 @@ def _prove(args: argparse.Namespace) -> int:
         report_written(args.plot)
     print(to_json(conclusions(proof)) if args.json else as_text(proof))
     return DONE if proof.proved else FAILED
+
+
+def _write_page(args: argparse.Namespace) -> int:
+    from simulations.validated import write_page
+
+    if given_parameters(args) or any((args.check, args.tolerance, args.out, args.plot)):
+        raise BadInput("--page is not allowed with parameters, --check, --out or --plot")
+    check_output_file("--page", args.page / "index.html", force=args.force)
+    try:
+        write_page(args.page, args.pyodide)
+    except ValueError as failure:
+        raise BadInput(f"--pyodide {args.pyodide} is not allowed: {failure}") from None
+    report_written(args.page / "index.html")
+    print(f"To open it: python -m http.server -d {args.page}, then http://localhost:8000")
+    return DONE
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
-from simulations.positional.validated.checker import Checked
+from simulations.positional.validated.checker import Checked, Rejected, TooLarge, check
+
+
+def verdict(path: str, progress: Any, arithmetic: str) -> tuple[str, str]:
+    """Check a file; return ``checked``, ``rejected`` or ``not checked``, and the text to print."""
+    try:
+        return "checked", checked_as_text(check(Path(path), progress, arithmetic))
+    except Rejected as rejection:
+        return "rejected", f"rejected: {rejection}"
+    except TooLarge as limit:
+        return "not checked", str(limit)
 
 
 def checked_as_text(checked: Checked) -> str:
