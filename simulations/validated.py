@@ -8,6 +8,8 @@ from simulations.positional.validated.certificate import (
     write_certificate,
 )
 from simulations.positional.validated.checker import Checked, Rejected, TooLarge, check
+from simulations.positional.validated.checker_text import checked_as_text
+from simulations.positional.validated.page import write_page
 from simulations.positional.validated.proof import Proof, prove
 
 __all__ = [
@@ -19,8 +21,10 @@ __all__ = [
     "box_conclusions",
     "certificate",
     "check",
+    "checked_as_text",
     "conclusions",
     "prove",
     "prove_box",
     "write_certificate",
+    "write_page",
 ]

@@ -9,6 +9,7 @@ over the D/C sets, whose n sum to T, is D k_0 + T k_1.
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, decide_all
 from symbolic.positional import margins
 from symbolic.positional.attention import write_out
@@ -42,8 +43,8 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return the identities of the excess form, as expressions that must vanish."""
+def identities() -> dict[str, Identity]:
+    """Return the identities of the excess form."""
     claims = {}
     sums = {"margins": (margins.MARGIN, kappa * alpha * T)}
     for parameter, first in ((gamma, margins.d_gamma), (rho, margins.d_rho)):
@@ -56,16 +57,15 @@ def identities() -> dict[str, sp.Expr]:
         signal = sp.expand(margins.of_signal_set(row))
         k_0 = row.subs({s: 0, n: 0})
         k_1 = sp.expand(per_set.subs({a: 1, b: 0}) - C * k_0)
-        claims[f"{label}, one random set"] = per_set - C * k_0 - (a - b) * k_1
-        claims[f"{label}, signal set"] = signal - C * k_0 - C * k_1
-        claims[f"{label}, all sets"] = write_out(D * k_0 + T * k_1 - total)
+        claims[f"{label}, one random set"] = Identity(per_set, C * k_0 + (a - b) * k_1)
+        claims[f"{label}, signal set"] = Identity(signal, C * k_0 + C * k_1)
+        claims[f"{label}, all sets"] = Identity(D * k_0 + T * k_1, total).map(write_out)
     for index, parameter in ((1, gamma), (2, rho)):
         row = margins.row_gradient(margins.excess_slope)[index]
-        claims[f"an empty set adds nothing ({parameter})"] = row.subs({s: 0, n: 0})
-    claims["excess = slope - slope of the empty set"] = (
-        margins.activation_slope(margins.MARGIN)
-        - margins.excess_slope(margins.MARGIN)
-        - margins.activation_slope(margins.EMPTY_MARGIN)
+        claims[f"an empty set adds nothing ({parameter})"] = Identity(row.subs({s: 0, n: 0}))
+    claims["excess = slope - slope of the empty set"] = Identity(
+        margins.excess_slope(margins.MARGIN),
+        margins.activation_slope(margins.MARGIN) - margins.activation_slope(margins.EMPTY_MARGIN),
     )
     return claims
 
@@ -82,22 +82,22 @@ def _three_sets(row: sp.Expr) -> sp.Expr:
     return write_out(total.subs(T, _TOTAL)).subs(D, 3 * C)
 
 
-def residual(name: str, right: sp.Expr) -> sp.Expr:
-    """Return an expression that vanishes if the equation holds for three sets of any types."""
+def residual(name: str, right: sp.Expr) -> Identity:
+    """Return an identity that holds if the equation holds for three sets of any types."""
     empty = margins.MARGIN.subs({s: 0, n: 0})
     if name == "sum_of_margins":
-        return _three_sets(margins.MARGIN) - right.subs(T, _TOTAL)
+        return Identity(_three_sets(margins.MARGIN), right.subs(T, _TOTAL))
     if name == "O_empty":
-        return right - empty
-    slope = sp.diff(margins.activation(O), O)
-    over_empty = slope.subs(O, margins.MARGIN) - slope.subs(O, empty)
+        return Identity(right, empty)
+    slope = margins.activation_slope
+    over_empty = slope(margins.MARGIN) - slope(empty)
     if name == "excess":
-        return right.subs({_O_EMPTY: empty, O: margins.MARGIN}) - over_empty
+        return Identity(right.subs({_O_EMPTY: empty, O: margins.MARGIN}), over_empty)
     first = {gamma: margins.d_gamma(margins.WEIGHTED_SUM), rho: margins.d_rho(margins.WEIGHTED_SUM)}
     values = {excess: over_empty, c_gamma: first[gamma], c_rho: first[rho]}
     F = _three_sets(margins.activation(margins.MARGIN))
-    exact = sp.diff(F, {"d_gamma": gamma, "d_rho": rho}[name])
-    return _three_sets(right.subs(values, simultaneous=True)) - exact
+    shown = _three_sets(right.subs(values, simultaneous=True))
+    return Identity(F, shown, {"d_gamma": gamma, "d_rho": rho}[name])
 
 
 DISPLAYS = Displays(EQUATIONS, residual, at_points)

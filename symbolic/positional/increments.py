@@ -19,6 +19,7 @@ from functools import cache
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.positional import margins
 from symbolic.positional.attention import DERIVATIVES, G_OF_WEIGHTS, WRITTEN_OUT, write_out
 from symbolic.positional.full_model import LOSS_SLOPE
@@ -138,9 +139,9 @@ def _equations() -> dict[str, sp.Expr]:
 EQUATIONS = _equations()
 
 
-def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
-    """Return the identities between equations and model, as expressions that must vanish."""
-    claims: dict[str, sp.Expr] = {}
+def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, Identity]:
+    """Return the identities between equations and model."""
+    claims: dict[str, Identity] = {}
     for parameter in MODEL.shared:
         claims |= parameter_identities(parameter, equations)
     return claims | weight_identities(equations)
@@ -148,7 +149,7 @@ def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Exp
 
 def parameter_identities(
     parameter: sp.Symbol, equations: Mapping[str, sp.Expr] = EQUATIONS
-) -> dict[str, sp.Expr]:
+) -> dict[str, Identity]:
     """Return the identities of the increment of alpha, gamma or rho.
 
     The increment is compared with the derivative of F for a signal set and two random sets of
@@ -165,22 +166,25 @@ def parameter_identities(
     shown = write_out(shown).subs({R: outside, D: 3 * C})
     signal = eta * weight * write_out(equations[f"signal_{parameter}"].subs(R, 0))
     return {
-        f"Delta {parameter} = -(eta/N) d ell, three sets": shown
-        - _descent(parameter, types).subs(D, 3 * C),
-        f"signal set alone, {parameter}": signal - _descent(parameter, ()),
+        f"Delta {parameter} = -(eta/N) d ell, three sets": Identity(
+            _potential(parameter, types).subs(D, 3 * C), shown, parameter
+        ),
+        f"signal set alone, {parameter}": Identity(_potential(parameter, ()), signal, parameter),
     }
 
 
 @cache
-def _descent(parameter: sp.Symbol, types: tuple[tuple[sp.Expr, sp.Expr], ...]) -> sp.Expr:
-    """Return the increment at one image with the signal set and random sets of given types."""
-    slope = LOSS_SLOPE.subs(y, 1) * sp.diff(MODEL.output(list(types)), parameter)
-    return write_out(-eta * slope / MODEL.shared[parameter])
+def _potential(parameter: sp.Symbol, types: tuple[tuple[sp.Expr, sp.Expr], ...]) -> sp.Expr:
+    """Return the function of a parameter whose derivative is its increment at one image.
+
+    The image has the signal set and random sets of given types; s(-F) is a constant factor.
+    """
+    return -eta * LOSS_SLOPE.subs(y, 1) * MODEL.output(list(types)) / MODEL.shared[parameter]
 
 
 def weight_identities(
     equations: Mapping[str, sp.Expr] = EQUATIONS,
-) -> dict[str, sp.Expr]:
+) -> dict[str, Identity]:
     """Return the identities of Lambda, Gamma, Xi and G."""
     written = dict(WRITTEN_OUT) | {G: write_out(G_OF_WEIGHTS)}
     step = sp.Symbol("step", real=True)
@@ -188,14 +192,16 @@ def weight_identities(
     claims = {}
     for x, function in written.items():
         slope = sp.diff(function.subs(moved, simultaneous=True), step).subs(step, 0)
-        claims[f"Delta {x}, chain rule"] = slope - write_out(equations[f"delta_{x}"])
+        claims[f"Delta {x}, chain rule"] = Identity(slope, write_out(equations[f"delta_{x}"]))
         after = function.subs({k: v.subs(step, 1) for k, v in moved.items()}, simultaneous=True)
-        exact = after - function - write_out(equations[f"exact_{x}"])
-        claims[f"Delta {x}, one step of descent"] = _with_unknown_growth(exact)
+        exact = write_out(equations[f"exact_{x}"])
+        claims[f"Delta {x}, one step of descent"] = Identity(after - function, exact).map(
+            _with_unknown_growth
+        )
     totals = [equations[f"delta_{x}"] for x in (Lambda, Gamma, Xi)]
-    claims["Delta of the sum of a row is 0"] = write_out(
-        totals[0] + (C - 1) * totals[1] + (D - C) * totals[2]
-    )
+    claims["Delta of the sum of a row is 0"] = Identity(
+        totals[0] + (C - 1) * totals[1], -(D - C) * totals[2]
+    ).map(write_out)
     return claims
 
 

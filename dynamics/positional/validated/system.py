@@ -19,7 +19,7 @@ from dynamics.positional.validated.images import by_q, images
 from dynamics.positional.validated.tail import Tail
 
 #: Default limit of the number of multisets that are summed.
-MOST_STATES = 200_000
+MOST_STATES = 1_000_000
 _BALL = ("mid", "rad")
 _SHARE = 0.25  # fraction of the tolerance that truncation may use
 
