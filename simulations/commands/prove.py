@@ -14,16 +14,18 @@ from simulations.commands import DONE, FAILED, BadInput, prove_file
 from simulations.commands.arguments import (
     EXIT_CODES,
     Parser,
+    Range,
     add_output,
     add_parameters,
     check_output,
     check_output_file,
     given_parameters,
+    number_or_range,
     report_written,
 )
 
 if TYPE_CHECKING:
-    from simulations.validated import Checked, Proof
+    from simulations.validated import BoxProof, Checked, Proof
 
 HELP = "enclose a trajectory rigorously"
 DESCRIPTION = """\
@@ -32,14 +34,16 @@ learning rate, from its start to a horizon. The enclosure accounts for all error
 population expectation, rounding and time stepping. Print from which time on gamma > rho is proved,
 whether it is proved for ever, and an enclosure of the test error. If the proof stops before the
 horizon, print the time and the reason. With --out, the same command resumes a proof that was
-interrupted or killed. With FILE.py as first argument, a theory in a file is proved
-(patchdyn prove FILE.py --help).
+interrupted or killed. With an interval, such as --nu 0.0099..0.0101 or --qD 2..2.001, all that is
+printed is proved for each number in it; it is divided where the tube is too wide. With FILE.py as
+first argument, a theory in a file is proved (patchdyn prove FILE.py --help).
 """
 EPILOG = f"""\
 examples:
   patchdyn prove --D 16 --C 2 --qD 4 --horizon 1e3
   patchdyn prove --D 64 --C 4 --qD 2 --horizon 1e5 --out proof.json --plot proof.png
   patchdyn prove --D 16 --C 2 --qD 4 --solver gd --learning-rate 0.02 --steps 50000 --json
+  patchdyn prove --D 16 --C 2 --qD 4 --nu 0.0099..0.0101 --horizon 1e3
   patchdyn prove --check proof.json
   patchdyn prove --page page --pyodide package
   patchdyn prove teacher.py --horizon 1e4 --claim 'loss <= 0.1'
@@ -50,6 +54,8 @@ The exit code is 1 if the tube does not reach the horizon, or if a certificate i
 #: Parameters of a run that a proof does not depend on.
 _OMITTED = ("d", "sigma", "rtol", "method", "tolerance")
 _HORIZON = 1e5
+#: Parameters that may be intervals.
+_INTERVALS = ("nu", "q", "qD", "qD/C^2")
 
 
 def parse(prog: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -72,6 +78,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             for parameter in parameters
             if parameter.name not in _OMITTED
         ),
+        number_or_range,
     )
     prove_file.add_tolerance(parser)
     certificate = ("FILE.json", "write the certificate")
@@ -113,7 +120,39 @@ def execute(args: argparse.Namespace) -> int:
         return _check(args)
     if args.arithmetic is not None:
         raise BadInput("--arithmetic is not allowed without --check")
-    return _prove(args)
+    ranges = {n: x for n, x in given_parameters(args).items() if isinstance(x, Range)}
+    return _prove_box(args, ranges) if ranges else _prove(args)
+
+
+def _prove_box(args: argparse.Namespace, ranges: dict[str, Range]) -> int:
+    """Prove for all numbers of intervals; print the results."""
+    from simulations.display import progress_bar
+    from simulations.files import to_json
+    from simulations.validated import box_conclusions, prove_box
+
+    for name, (low, high) in ranges.items():
+        if name not in _INTERVALS:
+            raise BadInput(
+                f"{name} = {low}..{high} is not allowed: only {', '.join(_INTERVALS)} may be "
+                "intervals"
+            )
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise BadInput(
+                f"{name} = {low}..{high} is not allowed: the ends must be finite and in increasing "
+                "order"
+            )
+    if args.out is not None or args.plot is not None:
+        raise BadInput("--out and --plot are not allowed with an interval: use --json")
+    given = given_parameters(args)
+    (low, options), (high, _) = (
+        _problem_and_options(given | {name: x[i] for name, x in ranges.items()}) for i in range(2)
+    )
+    if "horizon" not in options:
+        raise BadInput("solver = gd is not allowed with an interval: the flow is enclosed")
+    with progress_bar("prove") as bar:
+        proof = prove_box(low, high, tolerance=args.tolerance, **options, progress=bar)
+    print(to_json(box_conclusions(proof)) if args.json else box_as_text(proof))
+    return DONE if proof.proved else FAILED
 
 
 def _prove(args: argparse.Namespace) -> int:
@@ -226,7 +265,20 @@ def as_text(proof: Proof) -> str:
     return "\n".join(lines)
 
 
-def _association(proof: Proof) -> str:
+def box_as_text(proof: BoxProof) -> str:
+    """Return a proof for a box of constants as text."""
+    if not proof.proved:
+        share = f"  proved part  {100.0 * proof.fraction:.1f} % of the box"
+        return "\n".join([proof.sentence, share, f"  boxes        {len(proof.parts)}"])
+    lines = [proof.sentence, f"  at time      {proof.horizon:g}"]
+    intervals = proof.enclosure._asdict() | {"loss": proof.loss, "test error": proof.test_error}
+    lines += [f"  {name:<12} in [{low:.6g}, {high:.6g}]" for name, (low, high) in intervals.items()]
+    lines.append(f"  association  {_association(proof)}")
+    lines.append(f"  boxes        {len(proof.parts)}")
+    return "\n".join(lines)
+
+
+def _association(proof: Proof | BoxProof) -> str:
     """Return a description of what is proved about patch association."""
     if not proof.association:
         return "not proved at that time"

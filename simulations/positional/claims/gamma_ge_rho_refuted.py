@@ -111,7 +111,7 @@ CLAIM = Claim(
         "gamma < rho is proved in {refuted} problems, at the longest from time {begin!u:.3g} to "
         "{end!d:.5g}."
     ),
-    quick_note="D = 16 to time 2 instead of 32500; not the problem at qD = C^2",
+    quick_note="D = 16 to time 2 of 32500, D = 6 to 10 of 100; not the problem at qD = C^2",
     assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )
