@@ -1,21 +1,30 @@
 """Certified trajectories: :func:`prove`, certificates, and their independent check."""
 
+from simulations.positional.validated.box import BoxProof, prove_box
 from simulations.positional.validated.certificate import (
+    box_conclusions,
     certificate,
     conclusions,
     write_certificate,
 )
 from simulations.positional.validated.checker import Checked, Rejected, TooLarge, check
+from simulations.positional.validated.checker_text import checked_as_text
+from simulations.positional.validated.page import write_page
 from simulations.positional.validated.proof import Proof, prove
 
 __all__ = [
+    "BoxProof",
     "Checked",
     "Proof",
     "Rejected",
     "TooLarge",
+    "box_conclusions",
     "certificate",
     "check",
+    "checked_as_text",
     "conclusions",
     "prove",
+    "prove_box",
     "write_certificate",
+    "write_page",
 ]

@@ -5,6 +5,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,11 @@ class Path:
         index = min(bisect_left(self.times, time), len(self.times) - 1)
         start, piece = self.pieces[index - 1]
         return np.asarray(piece(min(max(time - start, piece.t_min), piece.t_max)))
+
+    def stall(self, reason: str) -> None:
+        """End with the status of a stalled integrator and a reason."""
+        self.status = Status.STALLED
+        self.message = f"{Status.STALLED.value} ({reason})"
 
 
 class PathInterrupted(KeyboardInterrupt):
@@ -116,86 +122,145 @@ def integrate(
     """
     path = Path([0.0], [np.array(start, float)])
     window = int(np.clip(_WINDOW_SECONDS / max(seconds, 1e-9), *_WINDOW_LIMITS))
-    calls = {"evaluations": 0, "jacobians": 0, "restarts": 0}
-
-    def counted(_: float, y: np.ndarray) -> np.ndarray:
-        calls["evaluations"] += 1
-        value = velocity(y)
-        if not np.isfinite(value).all():
-            raise OverflowError(Status.OVERFLOW.value)
-        return value
-
-    def counted_jacobian(_: float, y: np.ndarray) -> np.ndarray:
-        calls["jacobians"] += 1
-        assert jacobian is not None
-        value = jacobian(y)
-        if not np.isfinite(value).all():
-            raise OverflowError(Status.OVERFLOW.value)
-        return value
-
-    def restart(first_step: float | None) -> tuple[float, OdeSolver | None]:
-        """Return the time origin and a solver that starts there; ``None`` if it fails."""
-        begin = path.times[-1]
-        try:
-            return begin, METHODS[method](
-                counted,
-                0.0,
-                path.points[-1],
-                horizon - begin,
-                rtol=rtol,
-                atol=atol,
-                first_step=first_step,
-                **({} if jacobian is None else {"jac": counted_jacobian}),
-            )
-        except (OverflowError, ToleranceError) as failure:
-            _end(path, failure)
-            return begin, None
-
+    create = partial(METHODS[method], rtol=rtol, atol=atol)
+    steps = _Steps(path, create, velocity, jacobian, horizon)
     try:
-        shrink, last, failures, failed_at = 1.0, horizon, 0, 0
-        begin, solver = restart(None)
-        while solver is not None and solver.status == "running":
-            try:
-                with warnings.catch_warnings():  # the status reports what LSODA warns about
-                    warnings.simplefilter("ignore", UserWarning)
-                    solver_message = solver.step()
-            except (OverflowError, ToleranceError) as failure:
-                shrink *= 1e-2
-                calls["restarts"] += 1
-                steps = len(path.times) - 1
-                failures = failures + 1 if steps - failed_at < _APART else 1
-                failed_at = steps
-                if shrink < _LEAST_SHRINK or failures > _MOST_FAILURES:
-                    _end(path, failure)
-                    break
-                begin, solver = restart(shrink * last)
-                continue
-            if solver.status == "failed":
-                path.status = Status.STALLED
-                now = begin + solver.t
-                path.message = f"{Status.STALLED.value} (at time {now:.6g}: {solver_message})"
-                break
-            shrink = min(1.0, 10.0 * shrink)
-            last = max(solver.step_size, float(np.spacing(solver.t)))
-            path.times.append(float(begin + solver.t))
-            path.points.append(solver.y.copy())
-            path.pieces.append((begin, solver.dense_output()))
+        while steps.advance():
+            time = path.times[-1]
             reason = _stall_reason(path.times, horizon, window, seconds > _EXPENSIVE)
             if reason is not None:
-                path.status = Status.STALLED
-                path.message = f"{Status.STALLED.value} (at time {path.times[-1]:.6g}: {reason})"
+                path.stall(f"at time {time:.6g}: {reason}")
                 break
             if until is not None and until(path.points[-1]):
-                path.message = f"the stop condition was met at time {path.times[-1]:.6g}"
+                path.message = f"the stop condition was met at time {time:.6g}"
                 break
             if progress is not None:
-                progress(float(np.log1p(path.times[-1]) / np.log1p(horizon)))
+                progress(float(np.log1p(time) / np.log1p(horizon)))
     except KeyboardInterrupt:
         path.status, path.message = Status.INTERRUPTED, Status.INTERRUPTED.value
         raise PathInterrupted(path) from None
     finally:
-        path.stats = {**calls, "steps": len(path.times) - 1}
+        path.stats = {**steps.calls, "steps": len(path.times) - 1}
     return path
+
+
+@dataclass
+class _Steps:
+    """Steps of a SciPy solver that is restarted where a trial step fails.
+
+    Attributes
+    ----------
+    path
+        The accepted steps.
+    create
+        Function that creates a solver.
+    velocity, jacobian, horizon
+        As in `integrate`.
+    calls
+        Counts of evaluations, Jacobians and restarts.
+    solver, begin
+        The current solver (``None`` before the first step and after the last failure), and the
+        time from which it counts.
+    shrink, last
+        Factor of the first step of the next solver, and the length of the last accepted step.
+    failures, failed_at
+        Number of consecutive failures, and the number of accepted steps at the last one.
+    """
+
+    path: Path
+    create: Callable[..., OdeSolver]
+    velocity: Callable[[np.ndarray], np.ndarray]
+    jacobian: Callable[[np.ndarray], np.ndarray] | None
+    horizon: float
+    calls: dict[str, int] = field(
+        default_factory=lambda: {"evaluations": 0, "jacobians": 0, "restarts": 0}
+    )
+    solver: OdeSolver | None = None
+    begin: float = 0.0
+    shrink: float = 1.0
+    last: float = math.inf
+    failures: int = 0
+    failed_at: int = 0
+
+    def advance(self) -> bool:
+        """Take one step; return False at the horizon and after a failure."""
+        if len(self.path.times) == 1:
+            self.restart(None)
+        while self.solver is not None and self.solver.status == "running":
+            try:
+                with warnings.catch_warnings():  # the status reports what LSODA warns about
+                    warnings.simplefilter("ignore", UserWarning)
+                    message = self.solver.step()
+            except (OverflowError, ToleranceError) as failure:
+                self.retry(failure)
+                continue
+            if self.solver.status == "failed":
+                self.path.stall(f"at time {self.begin + self.solver.t:.6g}: {message}")
+                return False
+            self.accept(self.solver)
+            return True
+        return False
+
+    def accept(self, solver: OdeSolver) -> None:
+        """Append the step of a solver to the path."""
+        self.shrink = min(1.0, 10.0 * self.shrink)
+        self.last = max(solver.step_size, float(np.spacing(solver.t)))
+        self.path.times.append(float(self.begin + solver.t))
+        self.path.points.append(solver.y.copy())
+        self.path.pieces.append((self.begin, solver.dense_output()))
+
+    def retry(self, failure: Exception) -> None:
+        """Restart with a smaller step, or end the path after too many failures."""
+        self.shrink *= 1e-2
+        self.calls["restarts"] += 1
+        steps = len(self.path.times) - 1
+        self.failures = self.failures + 1 if steps - self.failed_at < _APART else 1
+        self.failed_at = steps
+        if self.shrink < _LEAST_SHRINK or self.failures > _MOST_FAILURES:
+            self.fail(failure)
+        else:
+            self.restart(self.shrink * min(self.last, self.horizon))
+
+    def restart(self, first_step: float | None) -> None:
+        """Create a solver that starts at the last accepted step."""
+        self.begin = self.path.times[-1]
+        options = {} if self.jacobian is None else {"jac": self.counted_jacobian}
+        try:
+            self.solver = self.create(
+                self.counted_velocity,
+                0.0,
+                self.path.points[-1],
+                self.horizon - self.begin,
+                first_step=first_step,
+                **options,
+            )
+        except (OverflowError, ToleranceError) as failure:
+            self.fail(failure)
+
+    def fail(self, failure: Exception) -> None:
+        """End the path with the status and message of an exception."""
+        overflow = isinstance(failure, OverflowError)
+        self.path.status = Status.OVERFLOW if overflow else Status.INACCURATE
+        self.path.message = str(failure)
+        self.solver = None
+
+    def counted_velocity(self, _: float, y: np.ndarray) -> np.ndarray:
+        """Return the velocity and count the call."""
+        self.calls["evaluations"] += 1
+        return _finite_or_overflow(self.velocity(y))
+
+    def counted_jacobian(self, _: float, y: np.ndarray) -> np.ndarray:
+        """Return the Jacobian and count the call."""
+        assert self.jacobian is not None
+        self.calls["jacobians"] += 1
+        return _finite_or_overflow(self.jacobian(y))
+
+
+def _finite_or_overflow(value: np.ndarray) -> np.ndarray:
+    """Return an array, or raise OverflowError if an entry is not finite."""
+    if not np.isfinite(value).all():
+        raise OverflowError(Status.OVERFLOW.value)
+    return value
 
 
 def _stall_reason(times: list[float], horizon: float, window: int, expensive: bool) -> str | None:
@@ -217,13 +282,6 @@ def _stall_reason(times: list[float], horizon: float, window: int, expensive: bo
             if now <= 1.1 * before and (remaining := (horizon - times[-1]) / now) > limit:
                 return f"after {steps} steps, it would need {remaining:.1e} more at this pace"
     return None
-
-
-def _end(path: Path, failure: Exception) -> None:
-    """End a path with the status and message of an exception."""
-    overflow = isinstance(failure, OverflowError)
-    path.status = Status.OVERFLOW if overflow else Status.INACCURATE
-    path.message = str(failure)
 
 
 def check_method(method: str, rtol: float, atol: float) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from simulations.commands import BadInput
 
@@ -99,16 +99,41 @@ def number(text: str) -> int | float:
         ) from None
 
 
-def add_parameters(parser: argparse.ArgumentParser, parameters: Iterable[Parameter]) -> None:
-    """Add an option for each parameter of a theory."""
+class Range(NamedTuple):
+    """An interval of a parameter."""
+
+    low: int | float
+    high: int | float
+
+
+def number_or_range(text: str) -> int | float | Range:
+    """Return a number, or an interval from ``LOW..HIGH``.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        If the text is neither.
+    """
+    low, dots, high = text.partition("..")
+    return Range(number(low), number(high)) if dots else number(text)
+
+
+def add_parameters(
+    parser: argparse.ArgumentParser,
+    parameters: Iterable[Parameter],
+    convert: Callable[[str], Any] = number,
+) -> None:
+    """Add an option for each parameter of a theory; ``convert`` returns the value of a number."""
     group = parser.add_argument_group("parameters (numbers such as 64, 1e-3 or 2/64)")
     for parameter in parameters:
-        _add_parameter(group, parameter, dest=_PREFIX + parameter.name)
+        _add_parameter(group, parameter, convert, dest=_PREFIX + parameter.name)
 
 
-def _add_parameter(group: Any, parameter: Parameter, **options: Any) -> None:
+def _add_parameter(
+    group: Any, parameter: Parameter, convert: Callable[[str], Any] = number, **options: Any
+) -> None:
     """Add the option of a parameter."""
-    dtype = str if parameter.dtype is str else number
+    dtype = str if parameter.dtype is str else convert
     group.add_argument(parameter.flag, metavar="X", help=parameter.help, type=dtype, **options)
 
 

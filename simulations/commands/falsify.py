@@ -74,7 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget", type=number, metavar="SECONDS", help="time of the search (default: 60)"
     )
     parser.add_argument(
-        "--horizon", type=number, metavar="T", help="final time of each run (default: 1e5)"
+        "--horizon",
+        type=number,
+        metavar="T",
+        help="final time of each run (default: 1e5; for a theory in a file, the file's horizon)",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of the search (default: 0)"

@@ -14,15 +14,18 @@ from simulations.commands import DONE, FAILED, BadInput, prove_file
 from simulations.commands.arguments import (
     EXIT_CODES,
     Parser,
+    Range,
     add_output,
     add_parameters,
     check_output,
+    check_output_file,
     given_parameters,
+    number_or_range,
     report_written,
 )
 
 if TYPE_CHECKING:
-    from simulations.validated import Checked, Proof
+    from simulations.validated import BoxProof, Checked, Proof
 
 HELP = "enclose a trajectory rigorously"
 DESCRIPTION = """\
@@ -31,15 +34,18 @@ learning rate, from its start to a horizon. The enclosure accounts for all error
 population expectation, rounding and time stepping. Print from which time on gamma > rho is proved,
 whether it is proved for ever, and an enclosure of the test error. If the proof stops before the
 horizon, print the time and the reason. With --out, the same command resumes a proof that was
-interrupted or killed. With FILE.py as first argument, a theory in a file is proved
-(patchdyn prove FILE.py --help).
+interrupted or killed. With an interval, such as --nu 0.0099..0.0101 or --qD 2..2.001, all that is
+printed is proved for each number in it; it is divided where the tube is too wide. With FILE.py as
+first argument, a theory in a file is proved (patchdyn prove FILE.py --help).
 """
 EPILOG = f"""\
 examples:
   patchdyn prove --D 16 --C 2 --qD 4 --horizon 1e3
   patchdyn prove --D 64 --C 4 --qD 2 --horizon 1e5 --out proof.json --plot proof.png
   patchdyn prove --D 16 --C 2 --qD 4 --solver gd --learning-rate 0.02 --steps 50000 --json
+  patchdyn prove --D 16 --C 2 --qD 4 --nu 0.0099..0.0101 --horizon 1e3
   patchdyn prove --check proof.json
+  patchdyn prove --page page --pyodide package
   patchdyn prove teacher.py --horizon 1e4 --claim 'loss <= 0.1'
 
 {EXIT_CODES}
@@ -48,6 +54,8 @@ The exit code is 1 if the tube does not reach the horizon, or if a certificate i
 #: Parameters of a run that a proof does not depend on.
 _OMITTED = ("d", "sigma", "rtol", "method", "tolerance")
 _HORIZON = 1e5
+#: Parameters that may be intervals.
+_INTERVALS = ("nu", "q", "qD", "qD/C^2")
 
 
 def parse(prog: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -70,6 +78,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             for parameter in parameters
             if parameter.name not in _OMITTED
         ),
+        number_or_range,
     )
     prove_file.add_tolerance(parser)
     certificate = ("FILE.json", "write the certificate")
@@ -81,11 +90,69 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="check a certificate with a program that shares no code with the prover, and print "
         "what it proves",
     )
+    parser.add_argument(
+        "--arithmetic",
+        choices=("flint", "python"),
+        help="arithmetic of --check: FLINT and NumPy (default), or pure Python, which is "
+        "independent of both and up to 20 times slower",
+    )
+    parser.add_argument(
+        "--page",
+        type=Path,
+        metavar="DIR",
+        help="write a static page that checks certificates in a browser, without a network",
+    )
+    parser.add_argument(
+        "--pyodide",
+        type=Path,
+        metavar="DIR",
+        help="for --page: the unpacked npm package of Pyodide, Python for browsers",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Prove, or check a certificate; print the results."""
-    return _check(args) if args.check is not None else _prove(args)
+    """Prove, check a certificate, or write the page that checks certificates."""
+    if (args.page is None) != (args.pyodide is None):
+        raise BadInput("--page and --pyodide are not allowed without each other")
+    if args.page is not None:
+        return _write_page(args)
+    if args.check is not None:
+        return _check(args)
+    if args.arithmetic is not None:
+        raise BadInput("--arithmetic is not allowed without --check")
+    ranges = {n: x for n, x in given_parameters(args).items() if isinstance(x, Range)}
+    return _prove_box(args, ranges) if ranges else _prove(args)
+
+
+def _prove_box(args: argparse.Namespace, ranges: dict[str, Range]) -> int:
+    """Prove for all numbers of intervals; print the results."""
+    from simulations.display import progress_bar
+    from simulations.files import to_json
+    from simulations.validated import box_conclusions, prove_box
+
+    for name, (low, high) in ranges.items():
+        if name not in _INTERVALS:
+            raise BadInput(
+                f"{name} = {low}..{high} is not allowed: only {', '.join(_INTERVALS)} may be "
+                "intervals"
+            )
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise BadInput(
+                f"{name} = {low}..{high} is not allowed: the ends must be finite and in increasing "
+                "order"
+            )
+    if args.out is not None or args.plot is not None:
+        raise BadInput("--out and --plot are not allowed with an interval: use --json")
+    given = given_parameters(args)
+    (low, options), (high, _) = (
+        _problem_and_options(given | {name: x[i] for name, x in ranges.items()}) for i in range(2)
+    )
+    if "horizon" not in options:
+        raise BadInput("solver = gd is not allowed with an interval: the flow is enclosed")
+    with progress_bar("prove") as bar:
+        proof = prove_box(low, high, tolerance=args.tolerance, **options, progress=bar)
+    print(to_json(box_conclusions(proof)) if args.json else box_as_text(proof))
+    return DONE if proof.proved else FAILED
 
 
 def _prove(args: argparse.Namespace) -> int:
@@ -116,10 +183,25 @@ def _prove(args: argparse.Namespace) -> int:
     return DONE if proof.proved else FAILED
 
 
+def _write_page(args: argparse.Namespace) -> int:
+    from simulations.validated import write_page
+
+    if given_parameters(args) or any((args.check, args.tolerance, args.out, args.plot)):
+        raise BadInput("--page is not allowed with parameters, --check, --out or --plot")
+    check_output_file("--page", args.page / "index.html", force=args.force)
+    try:
+        write_page(args.page, args.pyodide)
+    except ValueError as failure:
+        raise BadInput(f"--pyodide {args.pyodide} is not allowed: {failure}") from None
+    report_written(args.page / "index.html")
+    print(f"To open it: python -m http.server -d {args.page}, then http://localhost:8000")
+    return DONE
+
+
 def _check(args: argparse.Namespace) -> int:
     from simulations.display import progress_bar
     from simulations.files import to_json
-    from simulations.validated import Rejected, TooLarge, check
+    from simulations.validated import Rejected, TooLarge, check, checked_as_text
 
     if given_parameters(args) or any((args.tolerance, args.out, args.plot)):
         raise BadInput("--check is not allowed with parameters, --tolerance, --out or --plot")
@@ -127,7 +209,7 @@ def _check(args: argparse.Namespace) -> int:
         raise BadInput(f"--check {args.check} is not allowed: this file does not exist")
     try:
         with progress_bar("check") as bar:
-            checked = check(args.check, bar)
+            checked = check(args.check, bar, args.arithmetic or "flint")
     except TooLarge as limit:
         raise BadInput(f"--check {args.check}: {limit}") from None
     except Rejected as rejection:
@@ -143,37 +225,6 @@ def _as_record(checked: Checked) -> dict[str, Any]:
     values = checked._asdict() | {"checked": True, "enclosure": checked.enclosure._asdict()}
     del values["gap"]
     return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in values.items()}
-
-
-def checked_as_text(checked: Checked) -> str:
-    """Return the consequences of a certificate as text."""
-    problem = ", ".join(f"{name} = {value:g}" for name, value in checked.problem.items())
-    rate, start = checked.learning_rate, checked.start
-    solver = f"descent, learning rate {rate:g}, {checked.horizon:g} steps" if rate else "flow"
-    shown = "Parametrization 3.1" if start is None else ", ".join(f"{x:g}" for x in start)
-    since, until = checked.gap_positive_from, checked.association_until
-    lines = [
-        "checked: the tube and its consequences are proved",
-        f"  problem      {problem}",
-        f"  solver       {solver}",
-        f"  start        {shown}",
-        f"  to time      {checked.time:g} ({checked.pieces} pieces)",
-    ]
-    lines += [
-        f"  {name:<12} in [{low:.12g}, {high:.12g}]"
-        for name, (low, high) in checked.enclosure._asdict().items()
-    ]
-    outcomes = {"loss": checked.loss, "test error": checked.test_error}
-    lines += [f"  {name:<12} in [{low:.6g}, {high:.6g}]" for name, (low, high) in outcomes.items()]
-    gap = f"proved from time {since:.6g} on" if math.isfinite(since) else "not proved at the end"
-    lines.append(f"  gamma > rho  {gap}{', for ever' if checked.forever else ''}")
-    lines += [f"  gamma < rho  from {a:.6g} to {b:.6g}" for a, b in checked.gap_negative]
-    association = "not proved at that time"
-    if checked.association:
-        later = f" and until {until:.4g}" if until > checked.time else ""
-        association = f"proved at that time{later if math.isfinite(until) else ' and for ever'}"
-    lines.append(f"  association  {association}")
-    return "\n".join(lines)
 
 
 def _problem_and_options(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -214,7 +265,20 @@ def as_text(proof: Proof) -> str:
     return "\n".join(lines)
 
 
-def _association(proof: Proof) -> str:
+def box_as_text(proof: BoxProof) -> str:
+    """Return a proof for a box of constants as text."""
+    if not proof.proved:
+        share = f"  proved part  {100.0 * proof.fraction:.1f} % of the box"
+        return "\n".join([proof.sentence, share, f"  boxes        {len(proof.parts)}"])
+    lines = [proof.sentence, f"  at time      {proof.horizon:g}"]
+    intervals = proof.enclosure._asdict() | {"loss": proof.loss, "test error": proof.test_error}
+    lines += [f"  {name:<12} in [{low:.6g}, {high:.6g}]" for name, (low, high) in intervals.items()]
+    lines.append(f"  association  {_association(proof)}")
+    lines.append(f"  boxes        {len(proof.parts)}")
+    return "\n".join(lines)
+
+
+def _association(proof: Proof | BoxProof) -> str:
     """Return a description of what is proved about patch association."""
     if not proof.association:
         return "not proved at that time"

@@ -16,9 +16,9 @@ from simulations.falsify.report import Report
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
 from simulations.seeds import seed_at
 from simulations.system import System
-from simulations.theories import DEFAULT, from_file, load
+from simulations.theories import DEFAULT, from_file, is_from_file, load
 
-#: Default horizon of the runs.
+#: Default horizon of the runs of a built-in theory.
 HORIZON = 1e5
 #: Tolerance of the expectation; runs that confirm a violation use a hundredth of it.
 TOLERANCE = 1e-8
@@ -88,7 +88,8 @@ def falsify(
         200)}``. Other sizes and constants are sampled in the range that the theory declares; those
         of a theory in a file are small or near the defaults of the file.
     horizon
-        Final time of the runs; 1e5 unless given here or in ``fixed``.
+        Final time of the runs, unless it is in ``fixed`` or ``ranges``. The default is 1e5; for a
+        theory in a file it is the horizon of the file.
     most
         Largest number of problems; ``None`` searches until the budget is spent.
     progress
@@ -111,7 +112,11 @@ def falsify(
     if horizon is not None:
         chosen["horizon"] = finite("horizon", horizon)
     elif not {"horizon", "steps"} & {*chosen, *ranges}:
-        chosen["horizon"] = HORIZON
+        declared = theory.parameter("horizon")
+        if declared is not None and is_from_file(theory.name):
+            chosen["horizon"] = declared.default
+        else:
+            chosen["horizon"] = HORIZON
     if theory.accuracy is not None and theory.accuracy not in ranges:
         chosen.setdefault(theory.accuracy, TOLERANCE)
     search = _Search(

@@ -30,19 +30,24 @@ ALPHA = 2.0
 _STREAM = 53
 
 
-def configuration(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:
+def configuration(context: Context) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:
     """Return D, the shares of unchanged sets, the sample sizes, and the number of runs.
 
     The number of runs is a multiple of the number of groups.
     """
-    if quick:
+    if context.quick:
         return 32, (1.0, 0.5, 0.0), (1, 4, 16), 2 * SEEDS
-    return 64, (1.0, 0.75, 0.5, 0.25, 0.0), (1, 2, 5, 16, 64), 10 * SEEDS
+    return (
+        64,
+        (1.0, 0.75, 0.5, 0.25, 0.0),
+        (1, 2, 5, 16, 64),
+        (10 if context.thorough else 4) * SEEDS,
+    )
 
 
 def sweeps(context: Context) -> dict[float, Sweep]:
     """Return the test errors for each share of unchanged sets."""
-    (D, shares, sizes, runs), seed = configuration(context.quick), context.seed
+    (D, shares, sizes, runs), seed = configuration(context), context.seed
     problem = downstream(D, MIDDLE)
     results: dict[float, Sweep] = {}
     for share in context.track(shares):

@@ -43,7 +43,7 @@ ENCLOSURES = {
     runs.BASE: Enclosure(1e5, 1e3, 1e-2),
     SQUARE_OF_FOUR: Enclosure(1e3, 1e3, 1e-3),
     runs.CROWDED: Enclosure(3.25e4, 2.0, 1e-4),
-    SIMPLEST: Enclosure(100.0, 100.0, 1e-3),
+    SIMPLEST: Enclosure(100.0, 10.0, 1e-3),
     SMALL: Enclosure(10.0, 10.0, 1e-3),
 }
 #: Steps of descent on the small problem, at the learning rate of the claims on full matrices.

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynamics import Problem
 from dynamics.positional.samples import initial_weights, sample, train
-from simulations.positional.training_runs import LARGER, SMALL, Window, stored, window
+from simulations.positional.training_runs import SMALL, Window, larger, stored, window
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Context
 from simulations.seeds import rng_at
@@ -62,11 +62,14 @@ def scan_settings(quick: bool, thorough: bool) -> tuple[AssociationLoss, SampleN
         )
     if thorough:
         return (
-            AssociationLoss(LARGER, 0.3, 72.0, (2500, 5000, 10_000, 20_000, 40_000), 2400, 5),
+            AssociationLoss(
+                larger(thorough), 0.3, 72.0, (2500, 5000, 10_000, 20_000, 40_000), 2400, 5
+            ),
             SampleNeed((16, 24, 32, 48, 64, 96, 128), 8.0, 20),
         )
-    return AssociationLoss(LARGER, 0.3, 72.0, (2500, 5000, 10_000), 600, 5), SampleNeed(
-        (16, 24, 32, 48), 8.0, 5
+    return (
+        AssociationLoss(larger(thorough), 0.3, 60.0, (1750, 3500, 7000), 400, 5),
+        SampleNeed((16, 24, 32, 48), 8.0, 5),
     )
 
 

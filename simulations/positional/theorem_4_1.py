@@ -147,7 +147,7 @@ def horizon(problem: Problem, power: int = HORIZONS[-1]) -> float:
 
 
 @cache
-def flow(problem: Problem, tolerance: float, rtol: float = 1e-8, records: int = 300) -> Trajectory:
+def flow(problem: Problem, tolerance: float, rtol: float = 1e-7, records: int = 300) -> Trajectory:
     """Return the flow from Parametrization 3.1 to the last of `HORIZONS`; it may stop early."""
     population = runs.population(problem, tolerance)
     return gradient_flow(population, horizon=horizon(problem), rtol=rtol, records=records)

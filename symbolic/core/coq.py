@@ -14,16 +14,19 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
 import sympy as sp
 
 from symbolic.core import zero
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof
-from symbolic.core.symbols import p
+from symbolic.core.symbols import exponential_symbol, p, tau
 
 _PRELUDE = """\
 Require Import Reals.
+From Coquelicot Require Import Coquelicot.
 Local Open Scope R_scope.
 Set Default Timeout TIMEOUT.
 
@@ -35,7 +38,25 @@ Ltac from_premise :=
       | let E := fresh in intro E; apply H; replace a with b by ring; exact E
       | let E := fresh in intro E; apply H; replace a with (- b) by ring; rewrite E; ring ]
   end.
-Ltac nonzero := repeat split; try (apply pow_nonzero); first [ assumption | from_premise | discrR ].
+Ltac nonzero := first
+  [ exact I
+  | assumption
+  | match goal with
+    | |- _ /\\ _ => split
+    | |- _ ^ _ <> 0 => apply pow_nonzero
+    | |- _ * _ <> 0 => apply Rmult_integral_contrapositive_currified
+    end; nonzero
+  | from_premise
+  | discrR ].
+
+(* Write INR (k + 1) and powers with the exponent k + 1 in terms of INR k and of the power k. *)
+Ltac degree :=
+  cbn [pow Nat.pred];
+  repeat match goal with
+  | |- context [match ?k with O => 1 | S _ => INR ?k + 1 end] =>
+      change (match k with O => 1 | S _ => INR k + 1 end) with (INR (S k))
+  end;
+  rewrite ?S_INR.
 """
 
 #: Seconds for each command of a proof.
@@ -60,7 +81,7 @@ class Source:
     header
         Text before the lemmas.
     lemmas
-        Mapping from names to statements with proofs, each followed by ``Print Assumptions``.
+        Mapping from names to statements with proofs.
     titles
         Mapping from names of lemmas to descriptions.
     left_out
@@ -73,7 +94,12 @@ class Source:
     left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join([self.header, *self.lemmas.values()])
+        text = "\n".join([self.header, *self.lemmas.values()])
+        if not self.header:  # a file that prints its axioms itself
+            return text
+        pairs = " ".join(f"(pair {name}" for name in self.lemmas)
+        every = f"Definition every_lemma := {pairs} I{')' * len(self.lemmas)}."
+        return f"{text}\n{every}\nPrint Assumptions every_lemma.\n"
 
 
 @dataclass(frozen=True)
@@ -102,7 +128,7 @@ def of_file(path: Path) -> Source:
 
 
 def of_proofs(title: str, proofs: Iterable[Proof]) -> Source:
-    """Return one lemma for each expression that was found to vanish.
+    """Return one lemma for each identity that was found to hold.
 
     Parameters
     ----------
@@ -116,19 +142,16 @@ def of_proofs(title: str, proofs: Iterable[Proof]) -> Source:
     left_out: list[str] = []
     for proof in proofs:
         left_out += [
-            f"{identity}: compared at chosen sizes or over sums"
-            for identity in proof.identities
-            if identity not in {name for name, _ in proof.decided}
+            f"{name}: compared at chosen sizes or over sums"
+            for name in proof.identities
+            if name not in proof.decided
         ]
-        for identity, expression in proof.decided:
-            if expression == 0:
-                left_out.append(f"{identity}: both sides are one expression to SymPy")
-                continue
+        for title_of, identity in proof.decided.items():
             name = f"identity_{len(lemmas) + 1}"
             try:
-                lemmas[name], titles[name] = _lemma(name, identity, expression), identity
-            except NotExportableError as error:
-                left_out.append(f"{identity}: {error}")
+                lemmas[name], titles[name] = _lemma(name, title_of, identity), title_of
+            except (NotExportableError, zero.NotRationalError) as error:
+                left_out.append(f"{title_of}: {error}")
     comments = "".join(f"(* Not exported: {_comment(line)} *)\n" for line in left_out)
     header = f"(* {_comment(title)} *)\n\n{_PRELUDE.replace('TIMEOUT', str(TIMEOUT))}\n{comments}"
     return Source(header, lemmas, titles, tuple(left_out))
@@ -139,12 +162,25 @@ def _comment(text: str) -> str:
 
 
 class _Writer:
-    """Write expressions as terms of Coq; collect variables, denominators, unknowns f^(2 m)."""
+    """Write expressions as terms of Coq; collect variables, denominators, unknowns f^(2 m).
 
-    def __init__(self) -> None:
+    Where an expression is differentiated in x, e^(x/tau) is written out, and so are the powers f^p
+    of factors f that depend on x: then k = 2 m is a natural number, and p = k + 3.
+    """
+
+    def __init__(self, *expressions: sp.Expr, variable: sp.Symbol | None = None) -> None:
         self.variables: dict[sp.Symbol, str] = {}
         self.denominators: dict[str, sp.Expr] = {}
         self.unknowns: dict[sp.Expr, sp.Symbol] = {}
+        self.moving = {variable: exponential_symbol(variable)} if variable else {}
+        powers = set().union(*(expression.atoms(sp.Pow) for expression in expressions))
+        self.degree = any(self.moves(power.base) and power.exp.has(p) for power in powers)
+        divided = {x.base for x in powers if x.exp.is_Integer and x.exp < 0 and x.base.is_Add}
+        self.forms = {sp.expand(x): x for x in sorted(divided, key=sp.default_sort_key)}
+
+    def moves(self, x: sp.Expr) -> bool:
+        """Return whether an expression depends on the variable of the derivative."""
+        return bool(x.free_symbols & {*self.moving, *self.moving.values()})
 
     def variable(self, x: sp.Symbol) -> str:
         """Return the identifier of a symbol."""
@@ -157,6 +193,17 @@ class _Writer:
             self.variables[x] = name
         return self.variables[x]
 
+    def symbol(self, x: sp.Symbol) -> str:
+        """Return the term of a symbol: a variable, e^(x/tau) written out, p, or a power f^k."""
+        for of, exponential in self.moving.items():
+            if x == exponential:
+                self.denominators[self.variable(tau)] = tau
+                return f"(exp ({self.variable(of)} * (/ {self.variable(tau)})))"
+        if x == p and self.degree:
+            return "(INR k + 3)"
+        moving = [factor for factor, y in self.unknowns.items() if y == x and self.moves(factor)]
+        return f"({self.term(moving[0])} ^ k)" if moving else self.variable(x)
+
     def term(self, x: sp.Expr) -> str:
         """Return a term of type R."""
         if x.is_Integer:
@@ -164,7 +211,7 @@ class _Writer:
         if x.is_Rational:
             return f"({self.term(sp.Integer(x.p))} / {x.q})"
         if x.is_Symbol:
-            return self.variable(x)
+            return self.symbol(x)
         if x.is_Add or x.is_Mul:
             return f"({(' + ' if x.is_Add else ' * ').join(map(self.term, x.args))})"
         if x.is_Pow:
@@ -175,14 +222,14 @@ class _Writer:
         """Return a power whose exponent is an integer, or linear in p with integer coefficients."""
         if exponent.is_Integer:
             return self.whole_power(base, int(exponent))
-        factors = [self.whole_power(x, count) for x, count in self.odd_power(base, exponent)]
+        factors = [
+            self.moving_power(*part) if self.moves(part[0]) else self.known_power(*part)
+            for part in self.odd_power(base, exponent)
+        ]
         return f"({' * '.join(factors)})" if factors else "1"
 
-    def odd_power(self, base: sp.Expr, exponent: sp.Expr) -> list[tuple[sp.Expr, int]]:
-        """Return base^(k p + j), p = 2 m + 3, as factors with integer exponents.
-
-        A factor f of the base contributes its unknown f^(2 m) to the power k, and f^(3 k + j).
-        """
+    def odd_power(self, base: sp.Expr, exponent: sp.Expr) -> list[tuple[sp.Expr, int, int]]:
+        """Return base^(k p + j) as factors f^(k' p + j'), each a tuple (f, k', j')."""
         times_p, rest = exponent.coeff(p), exponent.subs(p, 0)
         linear = sp.expand(exponent - times_p * p - rest) == 0
         if not (times_p.is_Integer and rest.is_Integer and linear):
@@ -194,63 +241,125 @@ class _Writer:
             pieces += [(x, s) for x, s in ((abs(constant).p, 1), (abs(constant).q, -1)) if x != 1]
             for x, count in [*pieces, *powers]:
                 factor, total = sp.sympify(x, strict=True), sign * count
-                if factor != -1:
-                    unknown = self.unknowns.setdefault(
-                        factor, sp.Symbol(f"power_{len(self.unknowns) + 1}")
-                    )
-                    result.append((unknown, total * int(times_p)))
-                result.append((factor, total * int(3 * times_p + rest)))
+                factor = self.forms.get(factor, factor)
+                result.append((factor, total * int(times_p), total * int(rest)))
         return result
+
+    def unknown(self, factor: sp.Expr) -> sp.Symbol:
+        """Return the symbol that stands for f^(2 m)."""
+        name = f"power_{len(self.unknowns) + 1}"
+        return self.unknowns.setdefault(factor, sp.Symbol(name))
+
+    def split_power(self, factor: sp.Expr, times_p: int, rest: int) -> list[tuple[sp.Expr, int]]:
+        """Return f^(k p + j) as powers with integer exponents of f^(2 m) and of f."""
+        odd = [] if factor == -1 else [(self.unknown(factor), times_p)]
+        return [*odd, (factor, 3 * times_p + rest)]
+
+    def known_power(self, factor: sp.Expr, times_p: int, rest: int) -> str:
+        """Return f^(k p + j), in which f^(2 m) is an unknown."""
+        split = self.split_power(factor, times_p, rest)
+        return " * ".join(self.whole_power(x, count) for x, count in split)
+
+    def moving_power(self, factor: sp.Expr, times_p: int, rest: int) -> str:
+        """Return f^(k p + j) for a factor that depends on the variable of the derivative."""
+        sign = 1 if times_p > 0 else -1
+        least = max(3 + sign * rest, 0) if abs(times_p) == 1 else 3
+        term = self.term(factor)
+        power = f"({term} ^ ({'S (' * least}k{')' * least}))"
+        if abs(times_p) > 1:
+            power = f"({power} ^ {abs(times_p)})"
+        if sign < 0:
+            self.divide(factor)
+            power = f"(/ {power})"
+        rest += 3 * times_p - sign * least * abs(times_p)
+        return f"{power} * {self.whole_power(factor, rest)}" if rest else power
 
     def whole_power(self, base: sp.Expr, exponent: int) -> str:
         """Return a power with an integer exponent; note the base if it is a denominator."""
         term = self.term(base)
         if exponent < 0 and not base.is_Number:
-            numerator = sp.fraction(sp.together(self.rational(base)))[0]
-            same = numerator in (base, -base) or base.is_Symbol
-            self.denominators[term if same else self.term(numerator)] = numerator
+            self.divide(base)
         power = term if abs(exponent) == 1 else f"{term} ^ {abs(exponent)}"
         return f"(/ {power})" if exponent < 0 else f"({power})"
 
+    def divide(self, base: sp.Expr) -> None:
+        """Note that an expression is not 0; the numerator, if it is a quotient itself."""
+        numerator = base
+        if not base.is_Symbol:
+            numerator = sp.fraction(sp.together(self.rational(base)))[0]
+            numerator = base if numerator in (base, -base) else numerator
+        known = {sp.expand(sign * x) for x in self.denominators.values() for sign in (1, -1)}
+        if sp.expand(numerator) not in known:
+            self.denominators[self.term(numerator)] = numerator
+
     def rational(self, x: sp.Expr) -> sp.Expr:
         """Return an expression with unknowns in place of powers b^(k p + j)."""
-        return x.replace(
-            lambda part: part.is_Pow and not part.exp.is_Integer,
-            lambda part: sp.Mul(*(y**n for y, n in self.odd_power(part.base, part.exp))),
-        )
+
+        def split(part: sp.Expr) -> sp.Expr:
+            factors = self.odd_power(part.base, part.exp)
+            return sp.Mul(*(y**n for factor in factors for y, n in self.split_power(*factor)))
+
+        return x.replace(lambda part: part.is_Pow and not part.exp.is_Integer, split)
 
 
-def _lemma(name: str, identity: str, expression: sp.Expr) -> str:
-    """Return the lemma that an expression vanishes, with a comment on its premises."""
-    writer = _Writer()
-    term = writer.term(expression)
+def _lemma(name: str, title: str, identity: Identity) -> str:
+    """Return the lemma of an identity, with a comment on its premises."""
+    left, right = map(zero.rationalize, (identity.left, identity.right))
+    if identity.variable is None and left == right:
+        raise NotExportableError("both sides are the same expression as written")
+    writer = _Writer(left, right, variable=identity.variable)
+    if identity.variable is None:
+        terms = writer.term(left), writer.term(right)
+        statement = f"  {terms[0]} =\n  {terms[1]}."
+        tactic = "field; nonzero" if writer.denominators or "/" in "".join(terms) else "ring"
+    else:
+        at = writer.variable(identity.variable)
+        terms = writer.term(left), writer.term(right)
+        statement = f"  is_derive (fun {at} => {terms[0]}) {at}\n  {terms[1]}."
+        tactic = "auto_derive; [nonzero | degree; field; nonzero]"
     premises = "".join(f"  {x} <> 0 ->\n" for x in writer.denominators)
-    variables = f"forall {' '.join(writer.variables.values())} : R,\n" if writer.variables else ""
-    tactic = "field; nonzero" if writer.denominators or "/" in term else "ring"
-    powers = (f"; {writer.variables[y]} = ({x})^(2 m)" for x, y in writer.unknowns.items())
-    comment = f"(* {_comment(identity)}{''.join(powers)}{_witness(writer)} *)"
-    statement = f"Lemma {name} : {variables}{premises}  {term} = 0."
-    proof = f"Proof. intros; {tactic}. Qed.\nPrint Assumptions {name}.\n"
-    return f"{comment}\n{statement}\n{proof}"
+    names = " ".join(writer.variables.values())
+    binders = ("(k : nat) " * writer.degree + f"({names} : R)" * bool(names)).strip()
+    powers = (
+        f"; {writer.variables[y]} = ({x})^(2 m)"
+        for x, y in writer.unknowns.items()
+        if y in writer.variables
+    )
+    degree = "; k = 2 m" * writer.degree
+    comment = f"(* {_comment(title)}{degree}{''.join(powers)}{_witness(writer)} *)"
+    forall = f"forall {binders},\n" if binders else ""
+    return (
+        f"{comment}\nLemma {name} : {forall}{premises}{statement}\nProof. intros; {tactic}. Qed.\n"
+    )
 
 
 def _witness(writer: _Writer) -> str:
-    """Return a point at which no denominator vanishes, as text; empty without denominators."""
+    """Return a point at which no denominator vanishes, as text; empty without denominators.
+
+    The variable of a derivative is 0 where e^(x/tau) occurs, so that this exponential is 1.
+    """
     if not writer.denominators:
         return ""
     rng = random.Random(0)
     unknowns = {x for base in writer.denominators.values() for x in base.free_symbols}
+    given = {y: Fraction(1) for y in writer.moving.values() if y in unknowns}
+    given |= {x: Fraction(0) for x, y in writer.moving.items() if y in given}
     names = {x: writer.variables.get(x, x.name) for x in unknowns}
     for _ in range(zero.DRAWS_PER_POINT):
-        point = zero.random_point(unknowns, rng)
+        point = zero.random_point(unknowns, rng) | given
         if all(zero.evaluate(base, point) != 0 for base in writer.denominators.values()):
-            shown = ", ".join(f"{names[x]} = {value}" for x, value in point.items())
-            return f"; the premises hold at {shown}"
+            hidden = writer.moving.values()
+            shown = (
+                f"{names.get(x, writer.variables.get(x))} = {value}"
+                for x, value in point.items()
+                if x not in hidden
+            )
+            return f"; the premises hold at {', '.join(shown)}"
     raise NotExportableError("no point was found at which all denominators differ from 0")
 
 
 def check(source: Source) -> Outcome:
-    """Run ``coqc``; leave out a rejected lemma and go on with the others.
+    """Run ``coqc``, each time without the first lemma that it rejects.
 
     Parameters
     ----------
@@ -263,21 +372,16 @@ def check(source: Source) -> Outcome:
         If Coq 8.16 is not installed.
     """
     require_coq()
-    accepted: list[str] = []
     rejected: dict[str, str] = {}
-    rest, printed = dict(source.lemmas), ""
+    rest = dict(source.lemmas)
     while rest:
-        error, output = _compile(str(Source(source.header, rest)))
-        printed += output
-        names = list(rest)
-        done = len(names) if error is None else _lemma_at(source.header, rest, error[0])
-        accepted += names[:done]
-        if error is not None:
-            rejected[names[done]] = (
-                f"no proof in {TIMEOUT} s" if "Timeout" in error[1] else error[1]
-            )
-        rest = {name: rest[name] for name in names[done + 1 :]}
-    return Outcome(tuple(accepted), rejected, _assumptions(printed))
+        error, printed = _compile(str(Source(source.header, rest)))
+        if error is None:
+            return Outcome(tuple(rest), rejected, _assumptions(printed))
+        name = list(rest)[_lemma_at(source.header, rest, error[0])]
+        rejected[name] = f"no proof in {TIMEOUT} s" if "Timeout" in error[1] else error[1]
+        del rest[name]
+    return Outcome((), rejected, ())
 
 
 def require_coq() -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
 from symbolic.core.derivation import Equation
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.sums import vanishes
 from symbolic.core.zero import NotRationalError, decide
@@ -13,10 +15,10 @@ from symbolic.core.zero import NotRationalError, decide
 POINTS = 6
 
 
-def at_points(expression: sp.Expr) -> bool:
-    """Return whether an expression is zero at random rational points; False if it has no value."""
+def at_points(identity: Identity) -> bool:
+    """Return whether an identity holds at random rational points; False if a side has no value."""
     try:
-        return decide(expression, points=POINTS).zero
+        return decide(identity, points=POINTS).zero
     except NotRationalError:
         return False
 
@@ -30,16 +32,16 @@ class Displays:
     equations
         Mapping from names of equations to right-hand sides.
     residual
-        Function of a name and a right-hand side, displayed or not, that returns an expression that
-        vanishes if and only if the equation holds.
+        Function of a name and a right-hand side, displayed or not, that returns what holds if and
+        only if the equation holds: an identity, or an expression that must vanish.
     zero
-        Test whether a residual vanishes: for all lengths and values (`vanishes`) or at random
-        rational points (`at_points`).
+        Test of a residual: of an expression for all lengths and values (`vanishes`), or of an
+        identity at random rational points (`at_points`).
     """
 
     equations: Mapping[str, sp.Expr]
-    residual: Callable[[str, sp.Expr], sp.Expr]
-    zero: Callable[[sp.Expr], bool] = vanishes
+    residual: Callable[[str, sp.Expr], Any]
+    zero: Callable[[Any], bool] = vanishes
 
     def holds(self, name: str, right: sp.Expr) -> bool:
         """Return whether the equation ``name`` holds with this right-hand side."""
@@ -83,6 +85,9 @@ class Displays:
         """
         builder = ProofBuilder(f"{claim}: what is displayed", **parameters)
         for name, right in self.equations.items():
-            builder.equal(f"{name}, as displayed", self.holds(name, right), True)
-        builder.points = POINTS if self.zero is at_points else 0
+            label = f"{name}, as displayed"
+            if self.zero is at_points:
+                builder.decide(label, self.residual(name, right), points=POINTS)
+            else:
+                builder.equal(label, self.holds(name, right), True)
         return builder.build()

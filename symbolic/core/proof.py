@@ -1,8 +1,14 @@
 """Records of proofs by exact evaluation: which identities were compared and which failed."""
 
+from __future__ import annotations
+
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symbolic.core.identity import Identity
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Proof:
     facts
         Other results, by description.
     decided
-        The expressions that were found to vanish identically, with their descriptions.
+        Mapping from descriptions to the identities that were found to hold identically.
     """
 
     claim: str
@@ -36,7 +42,7 @@ class Proof:
     failures: tuple[str, ...] = ()
     failed: int = 0
     facts: dict[str, Any] = field(default_factory=dict)
-    decided: tuple[tuple[str, Any], ...] = ()
+    decided: dict[str, Identity] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -83,7 +89,7 @@ class ProofBuilder:
     Attributes
     ----------
     points
-        Number of random points; set by the caller or by `zero`.
+        Number of random points; set by the caller or by `decide`.
     facts
         Other results, by description; filled by the caller.
     """
@@ -98,7 +104,7 @@ class ProofBuilder:
         self._identities: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._failures: list[str] = []
-        self._decided: list[tuple[str, Any]] = []
+        self._decided: dict[str, Identity] = {}
 
     def equal(self, identity: str, left: Any, right: Any, where: object = "") -> None:
         """Record whether two exact values agree.
@@ -119,12 +125,25 @@ class ProofBuilder:
                 difference = f"{_abbreviated(left)} is not {_abbreviated(right)}"
                 self._failures.append(f"{identity} {where}: {difference}")
 
-    def zero(self, identity: str, decision: Any) -> None:
-        """Record the outcome of `symbolic.core.zero.decide`."""
+    def decide(self, name: str, identity: Identity, **options: Any) -> None:
+        """Decide whether an identity holds identically, and record the outcome.
+
+        Parameters
+        ----------
+        name
+            Description of the identity.
+        identity
+            The identity.
+        **options
+            Passed to `symbolic.core.zero.decide`.
+        """
+        from symbolic.core.zero import decide
+
+        decision = decide(identity, **options)
         self.points = max(self.points, decision.points)
-        self.equal(identity, Ellipsis if decision.zero else decision.value, Ellipsis, "at a point")
+        self.equal(name, Ellipsis if decision.zero else decision.value, Ellipsis, "at a point")
         if decision.zero:
-            self._decided.append((identity, decision.expression))
+            self._decided[name] = identity
 
     def build(self) -> Proof:
         """Return the proof."""
@@ -136,25 +155,23 @@ class ProofBuilder:
             tuple(self._failures),
             self._failed.total(),
             self.facts,
-            tuple(self._decided),
+            dict(self._decided),
         )
 
 
-def decide_all(claim: str, identities: dict[str, Any], **options: Any) -> Proof:
-    """Decide whether all expressions of a table vanish.
+def decide_all(claim: str, identities: Mapping[str, Identity], **options: Any) -> Proof:
+    """Decide whether all identities of a table hold.
 
     Parameters
     ----------
     claim
         What is proved.
     identities
-        Mapping from descriptions to expressions that must vanish.
+        Mapping from descriptions to identities.
     **options
         Passed to `symbolic.core.zero.decide`.
     """
-    from symbolic.core.zero import decide
-
     builder = ProofBuilder(claim)
-    for identity, expression in identities.items():
-        builder.zero(identity, decide(expression, **options))
+    for name, identity in identities.items():
+        builder.decide(name, identity, **options)
     return builder.build()

@@ -20,6 +20,7 @@ import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
 from symbolic.core import odd_degree
+from symbolic.core.identity import Identity
 from symbolic.core.symbols import exponential_symbol, p, tau
 
 DEGREES = (3, 5, 7)
@@ -46,8 +47,6 @@ class Decision:
         Whether ``sympy.simplify`` returned 0; ``None`` if not requested.
     counterexample, value
         A point with a nonzero value, and this value; ``None`` if there is none.
-    expression
-        The rational expression, in which unknowns stand for exponentials.
     """
 
     zero: bool
@@ -55,7 +54,6 @@ class Decision:
     simplified: bool | None = None
     counterexample: Point | None = None
     value: Fraction | None = None
-    expression: sp.Expr = sp.S.Zero
 
 
 def rationalize(expression: Any) -> sp.Expr:
@@ -128,22 +126,23 @@ def _of_parts(node: sp.Basic, known: dict[sp.Basic, Fraction]) -> Fraction:
 
 
 def decide(
-    expression: Any,
+    statement: Any,
     *,
     points: int = 6,
     seed: int = 0,
     simplify: bool = False,
     given: Point | None = None,
 ) -> Decision:
-    """Decide whether an expression vanishes identically.
+    """Decide whether an identity holds, or whether an expression vanishes identically.
 
     The degree p, unless given, stands for all odd p >= 3. A counterexample has the smallest p with
     a nonzero value.
 
     Parameters
     ----------
-    expression
-        Rational function of symbols, exponentials e^(x/tau) and powers b^p.
+    statement
+        Identity or expression; rational functions of symbols, exponentials e^(x/tau) and powers
+        b^p.
     points
         Number of random points.
     seed
@@ -159,6 +158,7 @@ def decide(
     NotRationalError
         If the expression has another form, or if a denominator vanishes at nearly every point.
     """
+    expression = statement.difference if isinstance(statement, Identity) else statement
     rational = rationalize(expression)
     rng = random.Random(seed)
     done = 0
@@ -170,10 +170,10 @@ def decide(
             continue
         done += 1
         if value != 0:
-            return Decision(False, done, None, point, value, rational)
+            return Decision(False, done, None, point, value)
         if done == points:
             simplified = sp.simplify(rational) == 0 if simplify else None
-            return Decision(True, points, simplified, expression=rational)
+            return Decision(True, points, simplified)
     raise NotRationalError(f"a denominator vanishes at nearly every point of {expression}")
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.masked import symbols as sym
 
 
@@ -73,28 +74,28 @@ def symbolic_form(areas: int, own: int = 1) -> tuple[AreaForm, sp.Symbol]:
     return AreaForm(z, a, own), sp.Symbol("r", positive=True)
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return the identities of the area form with 4 areas, as expressions that must vanish."""
+def identities() -> dict[str, Identity]:
+    """Return the identities of the area form with 4 areas."""
     form, _ = symbolic_form(4)
     n = form.own
     claims = {
-        f"g_{m + 1} = dH/da_{m + 1} / 2": sp.diff(form.twice_loss, a) / 2 - form.g[m]
+        f"g_{m + 1} = dH/da_{m + 1} / 2": Identity(form.twice_loss / 2, form.g[m], a)
         for m, a in enumerate(form.a)
     }
-    claims["gbar - g_n = H: no cancellation"] = form.g_mean - form.g[n] - form.twice_loss
+    claims["gbar - g_n = H: no cancellation"] = Identity(form.g_mean - form.g[n], form.twice_loss)
     z, a = form.z[n], form.a[n]
     others = sum(z**2 * a**2 for m, (z, a) in enumerate(zip(form.z, form.a)) if m != n)
-    claims["own correlation"] = form.feature(n) - a * (z**3 * (1 - a) ** 2 + z * others)
-    claims["gbar written out"] = form.g_mean - others + z**2 * a * (1 - a)
+    claims["own correlation"] = Identity(form.feature(n), a * (z**3 * (1 - a) ** 2 + z * others))
+    claims["gbar written out"] = Identity(form.g_mean, others - z**2 * a * (1 - a))
     return claims
 
 
-def group_identities() -> dict[str, sp.Expr]:
+def group_identities() -> dict[str, Identity]:
     """Return the identities of grouped equal areas: A = copies a enters as z^2 A^2 / copies."""
     total = sp.Symbol("A", positive=True)
     per_area = {sym.a: total / sym.copies}
     square = (sym.copies * sym.z**2 * sym.a**2).subs(per_area)
     return {
-        "H of equal areas": square - sym.z**2 * total**2 / sym.copies,
-        "g of equal areas": sp.diff(square, total) / 2 - (sym.z**2 * sym.a).subs(per_area),
+        "H of equal areas": Identity(square, sym.z**2 * total**2 / sym.copies),
+        "g of equal areas": Identity(square / 2, (sym.z**2 * sym.a).subs(per_area), total),
     }

@@ -6,6 +6,7 @@ attention: it is then a sum of small terms.
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.core.kernel import Kernel
 from symbolic.core.source import PACKAGE, Target
 from symbolic.masked import keys
@@ -58,8 +59,8 @@ def kernels() -> tuple[Kernel, ...]:
     return own_area(), other_area(), correlation_gradient(), *keys.kernels()
 
 
-def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
-    """Return the differences of emitted results from the area form, which must vanish.
+def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, Identity]:
+    """Return the identities of emitted results with the area form.
 
     Parameters
     ----------
@@ -70,8 +71,8 @@ def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
     return area_identities(*built[:3]) | keys.identities(built[3:])
 
 
-def area_identities(of_own: Kernel, of_other: Kernel, of_gradient: Kernel) -> dict[str, sp.Expr]:
-    """Return the identities of the kernels of areas, which must vanish."""
+def area_identities(of_own: Kernel, of_other: Kernel, of_gradient: Kernel) -> dict[str, Identity]:
+    """Return the identities of the kernels of areas."""
     z_n, a_n, z_m, a_m = sp.symbols("z_n a_n z_m a_m", positive=True)
     form = AreaForm([z_n, z_m, z_m], [a_n, a_m / 2, a_m / 2], 0)
     own = [e.subs({z: z_n, a: a_n, rest: 1 - a_n}) for _, e in of_own.results]
@@ -82,14 +83,16 @@ def area_identities(of_own: Kernel, of_other: Kernel, of_gradient: Kernel) -> di
     upsilon = gradient[1].subs({mass: a_m / 6}).subs(values)
     masked = gradient[1].subs({mass: a_m / 6, g: 0}).subs(values)
     return {
-        "twice the loss": own[0] + other[0] - form.twice_loss,
-        "gbar": own[1] + other[0] - form.g_mean,
-        "g of the own area": own[2] - form.g[0],
-        "g of another area": other[1] - form.g[1],
-        "advantage of the own area is twice the loss": form.twice_loss - form.g_mean + form.g[0],
-        "d Phi": phi + form.feature(1),
-        "d Upsilon, unmasked": upsilon + form.position(a_m / 6, 1),
-        "d Upsilon, masked": masked + form.position(a_m / 6, None),
+        "twice the loss": Identity(own[0] + other[0], form.twice_loss),
+        "gbar": Identity(own[1] + other[0], form.g_mean),
+        "g of the own area": Identity(own[2], form.g[0]),
+        "g of another area": Identity(other[1], form.g[1]),
+        "advantage of the own area is twice the loss": Identity(
+            form.twice_loss, form.g_mean - form.g[0]
+        ),
+        "d Phi": Identity(phi, -form.feature(1)),
+        "d Upsilon, unmasked": Identity(upsilon, -form.position(a_m / 6, 1)),
+        "d Upsilon, masked": Identity(masked, -form.position(a_m / 6, None)),
     }
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.core.kernel import Kernel
 from symbolic.masked.area_form import AreaForm
 from symbolic.masked.symbols import a, advantage, copies, g_mean, z
@@ -141,10 +142,17 @@ class _SmallModel(NamedTuple):
     attention: list[sp.Expr]
     loss: sp.Expr
 
+    def chain(self, slot: int) -> sp.Expr:
+        """Return d unknown / d slot: z lift for a Phi and e for an Upsilon."""
+        return (*self.scales, 1, 1, 1, 1)[slot] * self.unknowns[slot]
+
     def derivative(self, x: sp.Expr, slot: int) -> sp.Expr:
         """Return the derivative of an expression in the Phi or Upsilon of a slot."""
-        chain = (*self.scales, 1, 1, 1, 1)  # d/d Phi = z lift d/d lift, d/d Upsilon = e d/d e
-        return chain[slot] * self.unknowns[slot] * sp.diff(x, self.unknowns[slot])
+        return self.chain(slot) * sp.diff(x, self.unknowns[slot])
+
+    def identity(self, x: sp.Expr, slope: sp.Expr, slot: int) -> Identity:
+        """Return that an expression has a slope in the Phi or Upsilon of a slot."""
+        return Identity(x, slope / self.chain(slot), self.unknowns[slot])
 
     def advantages(self) -> tuple[list[sp.Expr], sp.Expr]:
         """Return gbar - g of each area, and gbar."""
@@ -193,8 +201,8 @@ def _cell_sums(
     return y, slopes_by_area, hessian
 
 
-def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
-    """Return the sums of all contributions minus the derivatives of the loss, by slot.
+def identities(built: tuple[Kernel, ...]) -> dict[str, Identity]:
+    """Return that the sums of all contributions are the derivatives of the loss, by slot.
 
     The sums are those of the model `_SmallModel`.
     """
@@ -207,7 +215,7 @@ def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
         for m, a_m in enumerate(model.attention)
     ]
     claims = {
-        f"slope of the attention to area {m} in slot {s}": d_a[m][s] - model.derivative(a_m, s)
+        f"slope of the attention to area {m} in slot {s}": model.identity(a_m, d_a[m][s], s)
         for m, a_m in enumerate(model.attention)
         for s in range(6)
     }
@@ -216,19 +224,20 @@ def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
         for m in (0, 1):
             curvature = _result(of["area_curvature"], 0, model.scales[m], number[m])
             second += curvature * d_a[m][s] * d_a[m][t]
-        claims[f"second derivative in slots {s} and {t}"] = second - model.derivative(v[s], t)
+        claims[f"second derivative in slots {s} and {t}"] = model.identity(v[s], second, t)
     return claims | weight_identities(of)
 
 
-def weight_identities(of: dict[str, Kernel]) -> dict[str, sp.Expr]:
-    """Return the identities of the softmax weights, which must vanish."""
+def weight_identities(of: dict[str, Kernel]) -> dict[str, Identity]:
+    """Return the identities of the softmax weights."""
     logits = [_result(of["key_logits"], i, Upsilon, z, Phi) for i in (0, 1)]
     number = (count, size - count)
     slopes = {"unmasked": (1, z), "masked": (1, 0)}
     claims = {}
     for i, (key, (of_upsilon, of_phi)) in enumerate(slopes.items()):
-        claims[f"{key} logit"] = logits[i] - of_upsilon * Upsilon - of_phi * Phi
+        claims[f"{key} logit"] = Identity(logits[i], of_upsilon * Upsilon + of_phi * Phi)
         weight = _result(of["key_weights"], i, count, size, *logits, top)
-        claims[f"{key} at top"] = weight.subs(top, logits[i]) - number[i]
-        claims[f"{key} slope in top"] = sp.cancel(sp.diff(weight, top) / weight) + 1
+        claims[f"{key} at top"] = Identity(weight.subs(top, logits[i]), number[i])
+        slope = sp.cancel(sp.diff(weight, top) / weight)
+        claims[f"{key} slope in top"] = Identity(slope, sp.S.NegativeOne)
     return claims

@@ -18,8 +18,9 @@ from itertools import combinations
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, ProofBuilder
-from symbolic.core.zero import Point, decide
+from symbolic.core.zero import Point
 from symbolic.masked import all_sizes, displays
 from symbolic.masked.area_form import AreaForm, identities, symbolic_form
 from symbolic.masked.raw_loss import Mask, Partition, RawModel, raw_model
@@ -106,7 +107,10 @@ def signs() -> Proof:
     manifest = (
         a[n] * z[n] * (z[n] ** 2 * rest**2 + sum(z[m] ** 2 * a[m] ** 2 for m in range(4) if m != n))
     )
-    builder.zero("own correlation", decide(form.feature(n) - manifest.subs(rest, 1 - a[n])))
+    builder.decide(
+        "own correlation, without differences",
+        Identity(form.feature(n), manifest.subs(rest, 1 - a[n])),
+    )
     _nonnegative(builder, "own correlation grows", manifest)
 
     g_1, lead = form.g[0], sp.symbols("lead_3:5", nonnegative=True)
@@ -117,13 +121,13 @@ def signs() -> Proof:
     expanded = falls.subs(leads).subs(rest, 1 - a[n])
     total = {r: 1 - sum(a)}  # shares of areas and masked keys sum to 1
     identity = "g_1 - gbar = sum of a_m (g_1 - g_m) + g_1 (a_n + r) + z_n^2 a_n (1 - a_n)"
-    builder.zero(identity, decide((g_1 - form.g_mean - expanded).subs(total)))
+    builder.decide(identity, Identity(g_1 - form.g_mean, expanded).map(lambda x: x.subs(total)))
     _nonnegative(builder, "global correlation falls if no g_m exceeds g_1", falls)
 
     rises = AreaForm([1, 1, 1], [sp.Rational(1, 100), sp.Rational(1, 100), sp.Rational(9, 10)], 1)
     builder.equal("it may rise where another area has more attention", rises.feature(0) > 0, True)
-    for name, expression in identities().items():
-        builder.zero(name, decide(expression))
+    for name, held in identities().items():
+        builder.decide(name, held)
     return builder.build()
 
 

@@ -10,6 +10,7 @@ sets sum to T (`affine_identities`). C, D and T are free symbols in all of these
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.positional import margins
 from symbolic.positional.attention import write_out
 from symbolic.positional.symbols import C, D, R, T, a, b, n, s
@@ -65,7 +66,7 @@ def per_set(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     return whole.subs(marker, 0), summand
 
 
-def affine_identities(label: str, row: sp.Expr, total: sp.Expr = sp.S.Zero) -> dict[str, sp.Expr]:
+def affine_identities(label: str, row: sp.Expr, total: sp.Expr = sp.S.Zero) -> dict[str, Identity]:
     """Return the identities that give the sum over all patches, for every number of sets.
 
     Parameters
@@ -80,16 +81,16 @@ def affine_identities(label: str, row: sp.Expr, total: sp.Expr = sp.S.Zero) -> d
     Returns
     -------
     dict
-        Mapping from descriptions to expressions that must vanish.
+        Mapping from descriptions to identities.
     """
     zero, one_s, one_n = (row.subs({s: x, n: y}, simultaneous=True) for x, y in _UNIT_POINTS)
     k_1 = (one_s - zero) + C * (one_n - zero)
     claims = {
-        "one random set": margins.of_random_set(row) - C * zero - (a - b) * k_1,
-        "signal set": margins.of_signal_set(row) - C * zero - C * k_1,
-        "all sets": D * zero + T * k_1 - total,
+        "one random set": Identity(margins.of_random_set(row), C * zero + (a - b) * k_1),
+        "signal set": Identity(margins.of_signal_set(row), C * zero + C * k_1),
+        "all sets": Identity(D * zero + T * k_1, total),
     }
-    return {f"{label}, {part}": write_out(expression) for part, expression in claims.items()}
+    return {f"{label}, {part}": claim.map(write_out) for part, claim in claims.items()}
 
 
 _UNIT_POINTS = ((0, 0), (1, 0), (0, 1))

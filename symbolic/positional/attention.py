@@ -7,6 +7,7 @@ C, D and tau.
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.positional.symbols import (
     C,
     D,
@@ -67,10 +68,11 @@ def write_out(expression: sp.Expr) -> sp.Expr:
     return expression.xreplace(_ALL_WRITTEN_OUT)
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return the identities of this module as expressions that must vanish."""
-    claims = {"rows of S sum to 1": write_out(SUM_RULE)}
+def identities() -> dict[str, Identity]:
+    """Return the identities of this module."""
+    claims = {"rows of S sum to 1": Identity(write_out(SUM_RULE + 1), sp.S.One)}
     for (weight, parameter), derivative in DERIVATIVES.items():
-        exact = sp.diff(write_out(weight), parameter)
-        claims[f"d {weight} / d {parameter}"] = exact - write_out(derivative)
+        claims[f"d {weight} / d {parameter}"] = Identity(
+            write_out(weight), write_out(derivative), parameter
+        )
     return claims

@@ -23,9 +23,9 @@ from fractions import Fraction
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.sums import collapse
-from symbolic.core.zero import decide
 from symbolic.positional import all_sizes, margins
 from symbolic.positional.attention import row_sum, write_out
 from symbolic.positional.full_model import full_model
@@ -49,6 +49,8 @@ ELL_BETA = -(ELL_GAMMA + ELL_RHO)
 BETA_VELOCITY = -ELL_BETA / D
 GAMMA_VELOCITY, RHO_VELOCITY = -ELL_GAMMA / SAME, -ELL_RHO / DIFFERENT
 
+#: A constant that is added to a row of A, and a short time.
+_CONSTANT, _TIME = sp.symbols("constant t", real=True)
 #: The constant of motion, a row sum of A.
 ROW_SUM = row_sum(beta, gamma, rho)
 
@@ -58,8 +60,8 @@ def d_beta(c: sp.Expr) -> sp.Expr:
     return Lambda / tau * (s - c)
 
 
-def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, sp.Expr]:
-    """Return the identities for symbolic D, C and p, as expressions that must vanish.
+def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, Identity]:
+    """Return the identities for symbolic D, C and p.
 
     Parameters
     ----------
@@ -69,20 +71,28 @@ def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, sp.Expr]:
     c_of = margins.WEIGHTED_SUM
     claims = {"d c / d beta": residual("c_beta", d_beta(c))}
     for weight in (Lambda, Gamma, Xi):
-        change = sum(sp.diff(write_out(weight), x) for x in (beta, gamma, rho))
-        claims[f"{weight} is unchanged by a constant added to a row of A"] = change
-    claims["the derivatives of c in beta, gamma and rho sum to 0"] = write_out(
-        d_beta(c_of) + margins.d_gamma(c_of) + margins.d_rho(c_of)
+        claims[f"{weight} is unchanged by a constant added to a row of A"] = Identity(
+            _with_constant(weight), variable=_CONSTANT
+        )
+    claims["the derivatives of c in beta, gamma and rho sum to 0"] = Identity(
+        write_out(d_beta(c_of) + margins.d_gamma(c_of)), write_out(-margins.d_rho(c_of))
     )
-    act = write_out(margins.activation(margins.MARGIN))
-    claims["those of act(O) too, so ell_beta = -(ell_gamma + ell_rho)"] = sum(
-        sp.diff(act, x) for x in (beta, gamma, rho)
+    act = margins.activation(margins.MARGIN)
+    claims["those of act(O) too, so ell_beta = -(ell_gamma + ell_rho)"] = Identity(
+        _with_constant(act), variable=_CONSTANT
     )
     velocities = {beta: velocity, gamma: GAMMA_VELOCITY, rho: RHO_VELOCITY}
-    claims["a row sum of A is a constant of motion"] = sum(
-        sp.diff(ROW_SUM, x) * speed for x, speed in velocities.items()
+    moved = {x: x + speed * _TIME for x, speed in velocities.items()}
+    claims["a row sum of A is a constant of motion"] = Identity(
+        ROW_SUM.subs(moved, simultaneous=True), variable=_TIME
     )
     return claims
+
+
+def _with_constant(expression: sp.Expr) -> sp.Expr:
+    """Return an expression with a constant added to beta, gamma and rho."""
+    moved = {x: x + _CONSTANT for x in (beta, gamma, rho)}
+    return write_out(expression).subs(moved, simultaneous=True)
 
 
 #: Mapping from displayed equations to right-hand sides.
@@ -96,25 +106,26 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def residual(name: str, right: sp.Expr) -> sp.Expr:
-    """Return an expression that vanishes if the equation holds.
+def residual(name: str, right: sp.Expr) -> Identity:
+    """Return an identity that holds if the equation holds.
 
-    By linearity, act(O) of a row can represent ell.
+    By linearity, act(O) of a row can represent ell; its derivatives in gamma and rho are proved in
+    `margins`.
     """
     if name == "c_beta":
         of_c = right.subs(c, margins.WEIGHTED_SUM)
-        return sp.diff(write_out(margins.WEIGHTED_SUM), beta) - write_out(of_c)
+        return Identity(margins.WEIGHTED_SUM, of_c, beta).map(write_out)
     if name == "row_sum":
         same, own = all_sizes.SAME_SET, all_sizes.SAME_PATCH
         row = all_sizes.over_patches(rho + (gamma - rho) * same + (beta - gamma) * own)
-        return collapse(row).subs(all_sizes.L, D / C) - right
+        return Identity(collapse(row).subs(all_sizes.L, D / C), right)
     act = write_out(margins.activation(margins.MARGIN))
-    ell = {x: sp.diff(act, x) for x in (beta, gamma, rho)}
-    of_row = right.subs({ELL_GAMMA: ell[gamma], ELL_RHO: ell[rho]}, simultaneous=True)
+    _, of_gamma, of_rho = map(write_out, margins.row_gradient())
+    of_row = right.subs({ELL_GAMMA: of_gamma, ELL_RHO: of_rho}, simultaneous=True)
     if name == "ell_beta":
-        return of_row - ell[beta]
+        return Identity(act, of_row, beta)
     x = {"dbeta_dt": beta, "dgamma_dt": gamma, "drho_dt": rho}[name]
-    return of_row * all_sizes.PAIRS[x].subs(all_sizes.L, D / C) + ell[x]
+    return Identity(-act, of_row * all_sizes.PAIRS[x].subs(all_sizes.L, D / C), x)
 
 
 DISPLAYS = Displays(EQUATIONS, residual, at_points)
@@ -168,8 +179,8 @@ def prove(
 def prove_all() -> list[Proof]:
     """Prove the identities for all sizes, and compare with the full model at `CASES`."""
     builder = ProofBuilder(f"{CLAIM}, for every D, C and odd p")
-    for name, expression in identities().items():
-        builder.zero(name, decide(expression))
+    for name, identity in identities().items():
+        builder.decide(name, identity)
     return [builder.build(), DISPLAYS.prove(CLAIM), *(prove(*case) for case in CASES)]
 
 

@@ -9,10 +9,10 @@ over the D/C sets, whose n sum to T, is D k_0 + T k_1 (`symbolic.positional.all_
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, decide_all
 from symbolic.positional import margins
 from symbolic.positional.all_sets import affine_identities
-from symbolic.positional.attention import write_out
 from symbolic.positional.symbols import (
     O,
     T,
@@ -39,9 +39,9 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return the identities of the excess form, as expressions that must vanish."""
-    claims: dict[str, sp.Expr] = {}
+def identities() -> dict[str, Identity]:
+    """Return the identities of the excess form."""
+    claims: dict[str, Identity] = {}
     sums = {"margins": (margins.MARGIN, kappa * alpha * T)}
     for parameter, first in ((gamma, margins.d_gamma), (rho, margins.d_rho)):
         sums[f"d margins / d {parameter}"] = (
@@ -52,37 +52,39 @@ def identities() -> dict[str, sp.Expr]:
         claims |= affine_identities(label, row, total)
     for index, parameter in ((1, gamma), (2, rho)):
         row = margins.row_gradient(margins.excess_slope)[index]
-        claims[f"an empty set adds nothing ({parameter})"] = row.subs({s: 0, n: 0})
-    claims["excess = slope - slope of the empty set"] = (
-        margins.activation_slope(margins.MARGIN)
-        - margins.excess_slope(margins.MARGIN)
-        - margins.activation_slope(margins.EMPTY_MARGIN)
+        claims[f"an empty set adds nothing ({parameter})"] = Identity(row.subs({s: 0, n: 0}))
+    claims["excess = slope - slope of the empty set"] = Identity(
+        margins.excess_slope(margins.MARGIN),
+        margins.activation_slope(margins.MARGIN) - margins.activation_slope(margins.EMPTY_MARGIN),
     )
     return claims
 
 
-def _all_sets(row: sp.Expr, total: sp.Expr = sp.S.Zero) -> sp.Expr:
-    """Return an expression that vanishes if and only if `affine_identities` hold for a row."""
+def _all_sets(row: sp.Expr, total: sp.Expr = sp.S.Zero) -> Identity:
+    """Return one identity that holds if and only if all `affine_identities` of a row do."""
     claims = affine_identities("", row, total).values()
-    return sum(sp.Symbol(f"marker_{index}") * claim for index, claim in enumerate(claims))
+    markers = sp.symbols(f"marker_:{len(claims)}", real=True)
+    return Identity(sum(x * claim.difference for x, claim in zip(markers, claims)))
 
 
-def residual(name: str, right: sp.Expr) -> sp.Expr:
-    """Return an expression that vanishes if the equation holds, for every number of sets."""
+def residual(name: str, right: sp.Expr) -> Identity:
+    """Return an identity that holds if the equation holds, for every number of sets.
+
+    The derivatives of act(O) of a row are proved in `margins`.
+    """
     empty = margins.MARGIN.subs({s: 0, n: 0})
     if name == "sum_of_margins":
         return _all_sets(margins.MARGIN, right)
     if name == "O_empty":
-        return right - empty
-    slope = sp.diff(margins.activation(O), O)
-    over_empty = slope.subs(O, margins.MARGIN) - slope.subs(O, empty)
+        return Identity(right, empty)
+    slope = margins.activation_slope
+    over_empty = slope(margins.MARGIN) - slope(empty)
     if name == "excess":
-        return right.subs({_O_EMPTY: empty, O: margins.MARGIN}) - over_empty
+        return Identity(right.subs({_O_EMPTY: empty, O: margins.MARGIN}), over_empty)
     first = {gamma: margins.d_gamma(margins.WEIGHTED_SUM), rho: margins.d_rho(margins.WEIGHTED_SUM)}
     values = {excess: over_empty, c_gamma: first[gamma], c_rho: first[rho]}
-    row = write_out(margins.activation(margins.MARGIN))
-    exact = sp.diff(row, {"d_gamma": gamma, "d_rho": rho}[name])
-    return _all_sets(write_out(right.subs(values, simultaneous=True)) - exact)
+    plain = dict(zip(("d_alpha", "d_gamma", "d_rho"), margins.row_gradient()))
+    return _all_sets(right.subs(values, simultaneous=True) - plain[name])
 
 
 DISPLAYS = Displays(EQUATIONS, residual, at_points)

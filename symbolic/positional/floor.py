@@ -32,6 +32,7 @@ import random
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.positional import margins
 from symbolic.positional.attention import write_out
@@ -78,8 +79,8 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def residual(name: str, right: sp.Expr) -> sp.Expr:
-    """Return an expression that vanishes if the equation holds, from margins and the chain rule."""
+def residual(name: str, right: sp.Expr) -> Identity:
+    """Return an identity that holds if the equation holds, from margins and the chain rule."""
     rows = {1: C + COUNTS[1], 0: COUNTS[0], -1: COUNTS[-1]}
     c = on_plane(s)
     exact: dict[str, sp.Expr] = {
@@ -92,16 +93,17 @@ def residual(name: str, right: sp.Expr) -> sp.Expr:
         "variance": sp.expand(SQUARE - 2 * MEAN * MEAN + MEAN**2),
     }
     if name == "c_s":
-        return write_out(margins.WEIGHTED_SUM - right).subs(rho, gamma)
+        return Identity(margins.WEIGHTED_SUM, right).map(lambda x: write_out(x).subs(rho, gamma))
     if name == "on_rho_beta":
-        return write_out(margins.WEIGHTED_SUM - right).subs({rho: beta, C: 2})
+        on_line = {rho: beta, C: 2}
+        return Identity(margins.WEIGHTED_SUM, right).map(lambda x: write_out(x).subs(on_line))
     if name == "ell_rate":
         chain = ELL_ALPHA * V_ALPHA + ELL_GAMMA * V_GAMMA + ELL_RHO * V_RHO
-        return (chain - right).subs(VELOCITIES)
+        return Identity(chain, right).map(lambda x: x.subs(VELOCITIES))
     if name == "until":  # D (D-C) (rho' h)^2 = h ell at its end
-        equality = DIFFERENT * (MEAN * H) ** 2 - H * ELL
-        return equality.subs(MEAN, (beta - rho) / H).subs(H, right)
-    return exact[name] - right
+        at_end = Identity(DIFFERENT * (MEAN * H) ** 2, H * ELL)
+        return at_end.map(lambda x: x.subs(MEAN, (beta - rho) / H).subs(H, right))
+    return Identity(exact[name], right)
 
 
 DISPLAYS = Displays(EQUATIONS, residual, at_points)

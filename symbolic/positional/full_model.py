@@ -15,6 +15,7 @@ from functools import cache, cached_property
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.core.zero import compile_exact
 from symbolic.positional.symbols import kappa, nu, tau, weight, y
 
@@ -150,36 +151,36 @@ def full_model(D: int, p: int, d: int = 2, train_diagonal: bool = False) -> Full
     return FullModel(D, p, d, train_diagonal)
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return the closed form of the gradient of the loss, as expressions that must vanish.
+def identities() -> dict[str, Identity]:
+    """Return the identities of the closed form of the gradient of the loss.
 
     d loss/d theta = -y s(-yF) dF/d theta with the logistic sigmoid s, so s(-yF) is a common factor
     of the gradient at a data point; dF/dA_ij = (S_ij/tau) act'(O_i) (kappa <v, X_j> -
     O_i); dF/dv = kappa sum_i act'(O_i) sum_j S_ij X_j. (D = 3, d = 2, p = 3; all entries free.)
     """
     model = FullModel(3, 3)
-    exp = {sp.exp(x / tau): sp.Symbol(f"x_{x.name}", positive=True) for x in model.A}
     claims = {"d loss / d theta": _loss_identity()}
     slopes = [model.p * model.margin(i) ** (model.p - 1) + nu for i in range(model.D)]
     for i, j in model.pairs:
         S_ij = sp.exp(model.A[i, j] / tau) / sum(sp.exp(x / tau) for x in model.A[i, :])
         closed = S_ij / tau * slopes[i] * (kappa * model.projection(j) - model.margin(i))
-        claims[f"dF/dA_{i}_{j}"] = (model.dA[i, j] - closed).xreplace(exp)
+        claims[f"dF/dA_{i}_{j}"] = Identity(model.F, closed, model.A[i, j])
     for k, v_k in enumerate(model.v):
         closed = sum(
             slope * model.margin(i).subs({v: int(v == v_k) for v in model.v}, simultaneous=True)
             for i, slope in enumerate(slopes)
         )
-        claims[f"dF/dv_{k + 1}"] = (model.dv[k] - closed).xreplace(exp)
+        claims[f"dF/dv_{k + 1}"] = Identity(model.F, closed, v_k)
     return claims
 
 
-def _loss_identity() -> sp.Expr:
+def _loss_identity() -> Identity:
+    """Return d loss / d theta = -y s(-yF) dF/d theta, with e^{-yF} and dF/d theta as unknowns."""
     theta = sp.Symbol("theta", real=True)
     F = sp.Function("F", real=True)(theta)
     loss = sp.log(1 + sp.exp(-y * F))
     sigmoid = 1 / (1 + sp.exp(y * F))
-    difference = sp.diff(loss, theta) - LOSS_SLOPE.subs(weight, sigmoid) * sp.diff(F, theta)
     unknown, slope = sp.symbols("e_F dF", positive=True)
-    replaced = difference.subs(sp.diff(F, theta), slope)
-    return replaced.subs({sp.exp(-y * F): unknown, sp.exp(y * F): 1 / unknown})
+    exponentials = {sp.exp(-y * F): unknown, sp.exp(y * F): 1 / unknown}
+    chain = Identity(sp.diff(loss, theta), LOSS_SLOPE.subs(weight, sigmoid) * sp.diff(F, theta))
+    return chain.map(lambda x: x.subs(sp.diff(F, theta), slope).subs(exponentials))

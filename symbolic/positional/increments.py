@@ -19,6 +19,7 @@ from functools import cache
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.positional import all_sets, margins
 from symbolic.positional.attention import DERIVATIVES, G_OF_WEIGHTS, WRITTEN_OUT, write_out
 from symbolic.positional.full_model import LOSS_SLOPE
@@ -127,9 +128,9 @@ def _equations() -> dict[str, sp.Expr]:
 EQUATIONS = _equations()
 
 
-def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
-    """Return the identities between equations and model, as expressions that must vanish."""
-    claims: dict[str, sp.Expr] = {}
+def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, Identity]:
+    """Return the identities between equations and model."""
+    claims: dict[str, Identity] = {}
     for parameter in MODEL.shared:
         claims |= parameter_identities(parameter, equations)
     return claims | weight_identities(equations)
@@ -137,37 +138,45 @@ def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Exp
 
 def parameter_identities(
     parameter: sp.Symbol, equations: Mapping[str, sp.Expr] = EQUATIONS
-) -> dict[str, sp.Expr]:
+) -> dict[str, Identity]:
     """Return the identities of the increment of alpha, gamma or rho, for every number of sets.
 
     The increment is compared with the derivative of F, a sum over the sets: outside the sum over
     the random sets, and at a random set of any type (`symbolic.positional.all_sets`).
     """
-    h, descent = equations[f"h_{parameter}"], _descent(parameter)
+    h = equations[f"h_{parameter}"]
     shown = equations[f"delta_{parameter}"].replace(_E, lambda x: x)
     shown = shown.replace(
         _h(parameter),
         lambda *set_type: h.subs(dict(zip((a, b, T), set_type)), simultaneous=True),
     )
-    outside, summand = all_sets.per_set(write_out(shown) - descent)
+    outside, summand = all_sets.per_set(write_out(shown))
+    potential, of_random_set = all_sets.per_set(_potential(parameter))
     signal = eta * weight * write_out(equations[f"signal_{parameter}"])
     return {
-        f"Delta {parameter} = -(eta/N) d ell, outside the sum over the random sets": outside,
-        f"Delta {parameter} = -(eta/N) d ell, each random set": summand,
-        f"signal set, {parameter}": signal - all_sets.per_set(descent)[0],
+        f"Delta {parameter} = -(eta/N) d ell, outside the sum over the random sets": Identity(
+            potential, outside, parameter
+        ),
+        f"Delta {parameter} = -(eta/N) d ell, each random set": Identity(
+            of_random_set, summand, parameter
+        ),
+        f"signal set, {parameter}": Identity(potential, signal, parameter),
     }
 
 
 @cache
-def _descent(parameter: sp.Symbol) -> sp.Expr:
-    """Return the increment at one image, -(eta/N) d ell, for any number of sets."""
+def _potential(parameter: sp.Symbol) -> sp.Expr:
+    """Return the function of a parameter whose derivative is its increment at one image.
+
+    The image has any number of random sets; s(-F) is a constant factor.
+    """
     F = write_out(all_sets.output(margins.activation(MODEL.margin)))
-    return -eta * LOSS_SLOPE.subs(y, 1) * sp.diff(F, parameter) / MODEL.shared[parameter]
+    return -eta * LOSS_SLOPE.subs(y, 1) * F / MODEL.shared[parameter]
 
 
 def weight_identities(
     equations: Mapping[str, sp.Expr] = EQUATIONS,
-) -> dict[str, sp.Expr]:
+) -> dict[str, Identity]:
     """Return the identities of Lambda, Gamma, Xi and G."""
     written = dict(WRITTEN_OUT) | {G: write_out(G_OF_WEIGHTS)}
     step = sp.Symbol("step", real=True)
@@ -175,14 +184,16 @@ def weight_identities(
     claims = {}
     for x, function in written.items():
         slope = sp.diff(function.subs(moved, simultaneous=True), step).subs(step, 0)
-        claims[f"Delta {x}, chain rule"] = slope - write_out(equations[f"delta_{x}"])
+        claims[f"Delta {x}, chain rule"] = Identity(slope, write_out(equations[f"delta_{x}"]))
         after = function.subs({k: v.subs(step, 1) for k, v in moved.items()}, simultaneous=True)
-        exact = after - function - write_out(equations[f"exact_{x}"])
-        claims[f"Delta {x}, one step of descent"] = _with_unknown_growth(exact)
+        exact = write_out(equations[f"exact_{x}"])
+        claims[f"Delta {x}, one step of descent"] = Identity(after - function, exact).map(
+            _with_unknown_growth
+        )
     totals = [equations[f"delta_{x}"] for x in (Lambda, Gamma, Xi)]
-    claims["Delta of the sum of a row is 0"] = write_out(
-        totals[0] + (C - 1) * totals[1] + (D - C) * totals[2]
-    )
+    claims["Delta of the sum of a row is 0"] = Identity(
+        totals[0] + (C - 1) * totals[1], -(D - C) * totals[2]
+    ).map(write_out)
     return claims
 
 

@@ -9,6 +9,7 @@ from itertools import permutations
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.core.kernel import Kernel, Step, copysign, expm1, power, power_difference, powers
 from symbolic.core.source import PACKAGE, Target
 from symbolic.positional import attention, lemma_4_3, margins, scalars
@@ -246,9 +247,9 @@ def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
 
 
 @cache
-def identities() -> dict[str, sp.Expr]:
-    """Return the difference of each emitted result from the plain formula; all must vanish."""
-    claims: dict[str, sp.Expr] = {}
+def identities() -> dict[str, Identity]:
+    """Return the identities of all emitted results with the plain formulas."""
+    claims: dict[str, Identity] = {}
     for kernel in kernels():
         for index in range(len(kernel.results)):
             claims |= result_identities(kernel, index)
@@ -257,8 +258,8 @@ def identities() -> dict[str, sp.Expr]:
     return claims
 
 
-def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    """Return the identities of one result of a kernel, as expressions that must vanish."""
+def result_identities(kernel: Kernel, index: int) -> dict[str, Identity]:
+    """Return the identities of one result of a kernel."""
     name = kernel.results[index][0]
     if kernel.name == "attention_weights":
         plain, claims = attention.write_out(getattr(sym, name)), {}
@@ -266,15 +267,17 @@ def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
             stable = _in_order(kernel.expanded(index), order)
             where = f"where {' >= '.join(map(str, order))}"
             largest = kernel.in_arguments(getattr(sym, f"x_{order[0]}"))
-            claims[f"{name} {where}"] = stable - plain
-            claims[f"largest exponential is 1 {where}"] = _in_order(largest, order) - 1
+            claims[f"{name} {where}"] = Identity(stable, plain)
+            claims[f"largest exponential is 1 {where}"] = Identity(
+                _in_order(largest, order), sp.S.One
+            )
         return claims
     if kernel.name.endswith("_leading_term"):  # from the model, not from the emitted formula
         plain = MODEL.signal_set(getattr(sym, name)).subs(sym.R, 0)
         margin = margins.at_patch(margins.MARGIN, "signal").subs(sym.R, 0)
         return {
-            kernel.name: attention.write_out(kernel.expanded(index) - plain),
-            f"{kernel.name}, margin of the signal": kernel.in_arguments(O) - margin,
+            kernel.name: Identity(kernel.expanded(index), plain).map(attention.write_out),
+            f"{kernel.name}, margin of the signal": Identity(kernel.in_arguments(O), margin),
         }
     if not kernel.name.startswith("row_") or kernel.name == "row_sum":
         return scalars.identities(kernel, index)
@@ -284,8 +287,8 @@ def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
     return claims
 
 
-def _model_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    """Return the identities of emitted second derivatives summed over all sets, and those of F."""
+def _model_identities(kernel: Kernel, index: int) -> dict[str, Identity]:
+    """Return that emitted second derivatives summed over all sets are those of F."""
     name = kernel.results[index][0]
     x, y = (getattr(sym, parameter) for parameter in name.split())
     row = attention.write_out(margins.activation(margins.MARGIN))
@@ -294,29 +297,37 @@ def _model_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
     return affine_identities(f"{kernel.name}, {name}, of the model", difference)
 
 
-def _row_identity(kernel: Kernel, index: int) -> sp.Expr:
-    """Return an emitted result of a row minus the derivative of act(O), in excess form."""
+def _row_identity(kernel: Kernel, index: int) -> Identity:
+    """Return that an emitted result of a row is a derivative of act(O), in excess form.
+
+    The first derivatives of act(O) and of the margin O, and the second ones of c, which are proved
+    in `margins`, are the functions that are differentiated and the share that the excess subtracts.
+    """
     name = kernel.results[index][0]
-    parameters_of = {"act(O)": (), "d_alpha": (alpha,), "d_gamma": (gamma,), "d_rho": (rho,)}
-    parameters = parameters_of.get(name) or tuple(
-        getattr(sym, x) for x in name.split() if "(" not in x
-    )
-    row = attention.write_out(margins.activation(margins.MARGIN))
-    plain = sp.diff(row, *parameters, simplify=False) if parameters else row
-    if any(parameter != alpha for parameter in parameters):
-        margin = sp.diff(attention.write_out(margins.MARGIN), *parameters, simplify=False)
-        plain -= attention.write_out(margins.activation_slope(margins.EMPTY_MARGIN)) * margin
-    return attention.write_out(kernel.expanded(index)) - plain
+    emitted = kernel.expanded(index)
+    if name == "act(O)":
+        return Identity(margins.activation(margins.MARGIN), emitted).map(attention.write_out)
+    *first, last = (getattr(sym, x) for x in name.removeprefix("d_").split())
+    O_first = dict(zip((alpha, gamma, rho), margins.margin_gradient()))
+    if first:
+        row = dict(zip((alpha, gamma, rho), margins.row_gradient()))[first[0]]
+        O_last = margins.margin_hessian()[*first, last]
+    else:
+        row, O_last = margins.activation(margins.MARGIN), O_first[last]
+    if any(x != alpha for x in (*first, last)):
+        emitted += margins.activation_slope(margins.EMPTY_MARGIN) * O_last
+    return Identity(row, emitted, last).map(attention.write_out)
 
 
-def _power_difference_identity(degree: int) -> sp.Expr:
-    """Return the result of the emitted loop on symbols minus x^n - y^n."""
+def _power_difference_identity(degree: int) -> Identity:
+    """Return that the emitted loop on symbols gives x^n - y^n."""
     x, y = x_0, y_0 = sp.symbols("x y", real=True)
     difference, n = x - y, degree
     while n % 2 == 0:
         difference, x, y, n = difference * (x + y), x**2, y**2, n // 2
     total = sum(x ** (n - 1 - j) * y**j for j in range(n))
-    return difference * total - power_difference(x_0, y_0, x_0 - y_0, degree).rewrite(sp.Pow)
+    right = power_difference(x_0, y_0, x_0 - y_0, degree).rewrite(sp.Pow)
+    return Identity(difference * total, right)
 
 
 HEADER = '''\

@@ -30,6 +30,7 @@ fails, and alpha can have several quasi-steady values between which it jumps.
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, decide_all
 from symbolic.positional import margins, symmetric_line
 from symbolic.positional.attention import WRITTEN_OUT
@@ -173,8 +174,8 @@ def _attended_sets() -> sp.Expr:
     return C * power(1, C) + R * isolated
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return the identities of this module as expressions that must vanish."""
+def identities() -> dict[str, Identity]:
+    """Return the identities of this module."""
     exact = {sign: _written_out(margins.MARGIN.subs({s: sign, n: sign})) for sign in (1, -1, 0)}
     N = D - C
     zeros = 1 / eps - C - plus - minus
@@ -187,31 +188,39 @@ def identities() -> dict[str, sp.Expr]:
     rate = (DRIFT / ((T + h) ** (p - 1) - T ** (p - 1)) * mean).subs(T, 2)
     claims = {
         **{
-            f"margin of a patch {sign:+d}": margin(sign).subs(eps, 1 / D) - exact[sign]
+            f"margin of a patch {sign:+d}": Identity(margin(sign).subs(eps, 1 / D), exact[sign])
             for sign in exact
         },
-        "F over D": over_D() - eps * output(zeros),
-        "limit of F over D": over_D().subs(eps, 0) - LIMIT / D,
-        "nu enters F by D nu alpha T, exactly": (sp.diff(output(zeros), nu) - alpha * T / eps).subs(
-            difference
+        "F over D": Identity(over_D(), eps * output(zeros)),
+        "limit of F over D": Identity(over_D().subs(eps, 0), LIMIT / D),
+        "nu enters F by D nu alpha T, exactly": Identity(
+            output(zeros).subs(difference), alpha * T / eps, nu
         ),
-        "A T^p + B T": SCALED.subs(AMPLITUDES) - LIMIT,
-        "alpha dF/d alpha": alpha * sp.diff(LIMIT, alpha) - SCALED_SLOPE.subs(AMPLITUDES),
-        "scaling of A": AMPLITUDES[A].subs(scaling) - a**p,
-        "scaling of B": AMPLITUDES[B].subs(scaling) - nu_hat * a,
-        "F and its weight have one sign": SCALED * SCALED_SLOPE
-        - T**2 * (A * T ** (p - 1) + B) * (p * A * T ** (p - 1) + B),
-        "weight of a signal row": _row_weight(sp.Integer(1), C) - (1 - (T - C) / N),
-        "weight of another row": (_row_weight(s, mean_n) + C / N * _balance(s)).subs(T, C + R),
-        "the weights cancel": (balanced - (N - R)).subs(R, plus - minus),
-        "drift in 1/D": scaled_drift().subs({T: C + plus - minus}).subs(eps, 1 / D) - D * drift(),
-        "limit of the drift": scaled_drift().subs(eps, 0) - D * DRIFT,
-        "drift at p = 3": (DRIFT - 3 * C * alpha**3 / D * (h**2 + 2 * h * T)).subs(p, 3),
-        "T1 on the branch of the power": r / D / rate.subs(alpha, a / root_of_D)
-        - r * root_of_D**p / (p * C * a**p * mean),
-        "T1 on the linear branch": r / D / rate.subs(alpha, b / (nu * D))
-        - r * (nu / b) ** p * D ** EXPONENTS["T1_linear"] / (p * C * mean),
-        "sets that attend to themselves": _attended_sets().subs(eps, 0) - ATTENDED,
+        "A T^p + B T": Identity(SCALED.subs(AMPLITUDES), LIMIT),
+        "alpha dF/d alpha": Identity(LIMIT, SCALED_SLOPE.subs(AMPLITUDES) / alpha, alpha),
+        "scaling of A": Identity(AMPLITUDES[A].subs(scaling), a**p),
+        "scaling of B": Identity(AMPLITUDES[B].subs(scaling), nu_hat * a),
+        "F and its weight have one sign": Identity(
+            SCALED * SCALED_SLOPE, T**2 * (A * T ** (p - 1) + B) * (p * A * T ** (p - 1) + B)
+        ),
+        "weight of a signal row": Identity(_row_weight(sp.Integer(1), C), 1 - (T - C) / N),
+        "weight of another row": Identity(
+            _row_weight(s, mean_n).subs(T, C + R), -C / N * _balance(s)
+        ),
+        "the weights cancel": Identity(balanced, N - R).map(lambda x: x.subs(R, plus - minus)),
+        "drift in 1/D": Identity(
+            scaled_drift().subs({T: C + plus - minus}).subs(eps, 1 / D), D * drift()
+        ),
+        "limit of the drift": Identity(scaled_drift().subs(eps, 0), D * DRIFT),
+        "drift at p = 3": Identity(DRIFT.subs(p, 3), 3 * C * alpha**3 / D * (h**2 + 2 * h * T)),
+        "T1 on the branch of the power": Identity(
+            r / D / rate.subs(alpha, a / root_of_D), r * root_of_D**p / (p * C * a**p * mean)
+        ),
+        "T1 on the linear branch": Identity(
+            r / D / rate.subs(alpha, b / (nu * D)),
+            r * (nu / b) ** p * D ** EXPONENTS["T1_linear"] / (p * C * mean),
+        ),
+        "sets that attend to themselves": Identity(_attended_sets().subs(eps, 0), ATTENDED),
     }
     return claims
 
@@ -233,25 +242,26 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def residual(name: str, right: sp.Expr) -> sp.Expr:
-    """Return an expression that vanishes if the equation holds; limits are values at eps = 0."""
+def residual(name: str, right: sp.Expr) -> Identity:
+    """Return an identity that holds if the equation holds; limits are values at eps = 0."""
     if name.startswith("power_"):
-        return _power_residual(name.removeprefix("power_"), right)
+        return Identity(_power_residual(name.removeprefix("power_"), right))
     if name == "quasi_steady":
         condition = CONDITION.replace(_E, lambda x: x).replace(_SIGMOID, lambda _: weight)
-        of_alpha = LOSS_SLOPE.subs(label, 1) * alpha * sp.diff(LIMIT, alpha)
-        return condition.subs(AMPLITUDES) - right + of_alpha
+        descent = -LOSS_SLOPE.subs(label, 1) * LIMIT
+        return Identity(descent, (condition.subs(AMPLITUDES) - right) / alpha, alpha)
     if name in ("A", "B"):
-        return SCALED.subs(AMPLITUDES | {{"A": A, "B": B}[name]: right}) - LIMIT
+        return Identity(SCALED.subs(AMPLITUDES | {{"A": A, "B": B}[name]: right}), LIMIT)
     if name == "alpha_dF_dalpha":
-        return alpha * sp.diff(LIMIT, alpha) - right.subs(AMPLITUDES)
+        return Identity(LIMIT, right.subs(AMPLITUDES) / alpha, alpha)
     if name == "attended":
-        return _attended_sets().subs(eps, 0) - right
+        return Identity(_attended_sets().subs(eps, 0), right)
     if name == "drift_at_D":
         numbers = {symmetric_line.N_PLUS: plus, symmetric_line.N_MINUS: minus}
-        return right - symmetric_line.DRIFT.subs(numbers | {Gamma: 1 / (D + h), kappa: D, tau: 1})
+        exact_drift = symmetric_line.DRIFT.subs(numbers | {Gamma: 1 / (D + h), kappa: D, tau: 1})
+        return Identity(right, exact_drift)
     exact = {"F_limit": over_D() * D, "drift_limit": scaled_drift() / D}
-    return exact[name].subs(eps, 0) - right
+    return Identity(exact[name].subs(eps, 0), right)
 
 
 def _power_residual(name: str, right: sp.Expr) -> sp.Expr:

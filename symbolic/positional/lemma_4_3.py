@@ -17,11 +17,12 @@ agree at a set of any type, for any C, D and T (`symbolic.positional.all_sets`).
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import sympy as sp
 
-from symbolic.core.proof import Proof, ProofBuilder
-from symbolic.core.zero import decide
+from symbolic.core.identity import Identity
+from symbolic.core.proof import Proof, decide_all
 from symbolic.positional import increments, margins
 from symbolic.positional import symbols as sym
 from symbolic.positional.all_sets import affine_identities
@@ -128,8 +129,8 @@ EQUATIONS: dict[str, sp.Expr] = increments.EQUATIONS | {
 }
 
 
-def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
-    """Return the identities of this module, as expressions that must vanish.
+def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, Identity]:
+    """Return the identities of this module.
 
     Parameters
     ----------
@@ -144,54 +145,62 @@ def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Exp
     return increments.identities(equations) | claims
 
 
-def factor_identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
+def factor_identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, Identity]:
     """Return the identities of the leading terms and of the factors of the lemma."""
     claims = _leading_identities(equations) | _isolated_identities(equations)
     claims |= _measured_identities(equations)
-    return {name: write_out(expression) for name, expression in claims.items()}
+    return {name: identity.map(write_out) for name, identity in claims.items()}
 
 
-def _leading_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+def _leading_identities(equations: Mapping[str, sp.Expr]) -> dict[str, Identity]:
     excess = {"gamma": (_GAMMA_EXCESS, SAME), "rho": (_RHO_EXCESS, DIFFERENT)}
-    claims = {"1 - G/D = (D - C) Xi": 1 - G / D - (D - C) * Xi}
+    claims = {"1 - G/D = (D - C) Xi": Identity(1 - G / D, (D - C) * Xi)}
     for name, (row, shared) in excess.items():
         signal = MODEL.signal_set(getattr(sym, name)).subs(R, 0)
         over_D = sp.Integer(1) if name == "gamma" else D
         factor = equations[f"polylog_{name}"]
         claims |= {
-            f"signal set at R = 0, {name}": signal - equations[f"leading_{name}"],
-            f"signal set at R = 0, {name}, excess form": margins.of_signal_set(row).subs(T, C)
-            / shared
-            - equations[f"leading_{name}_excess"],
-            f"form of Lemma 4.3, {name}": GAMMA_FORM / over_D * factor - signal * mean_weight,
+            f"signal set at R = 0, {name}": Identity(signal, equations[f"leading_{name}"]),
+            f"signal set at R = 0, {name}, excess form": Identity(
+                margins.of_signal_set(row).subs(T, C) / shared, equations[f"leading_{name}_excess"]
+            ),
+            f"form of Lemma 4.3, {name}": Identity(
+                GAMMA_FORM / over_D * factor, signal * mean_weight
+            ),
         }
     of_gamma, of_rho = (MODEL.signal_set(x).subs(R, 0) for x in (gamma, rho))
-    claims["leading rho over gamma"] = equations["leading_rho_over_gamma"] * of_gamma - of_rho
+    claims["leading rho over gamma"] = Identity(
+        equations["leading_rho_over_gamma"] * of_gamma, of_rho
+    )
     return claims
 
 
-def _isolated_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+def _isolated_identities(equations: Mapping[str, sp.Expr]) -> dict[str, Identity]:
     claims, sets = {}, {"gamma": RANDOM_GAMMA_EXCESS, "rho": RANDOM_RHO_EXCESS}
     for name, random_set in sets.items():
         plus, minus = (random_set.subs({a: k, b: 1 - k, T: 0}, simultaneous=True) for k in (1, 0))
-        claims[f"isolated random set, {name}"] = plus - equations[f"isolated_{name}"]
-        claims[f"opposite types cancel, {name}"] = plus + minus
+        claims[f"isolated random set, {name}"] = Identity(plus, equations[f"isolated_{name}"])
+        claims[f"opposite types cancel, {name}"] = Identity(plus, -minus)
     return claims
 
 
-def _measured_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+def _measured_identities(equations: Mapping[str, sp.Expr]) -> dict[str, Identity]:
     """Return the identities of the measured factors, for |rho| while rho keeps its sign."""
     growth, start = sp.symbols("growth start", positive=True)
     lemma = {
-        "gamma": delta_gamma - eta * alpha**p * Gamma * G ** (p - 1) * equations["measured_gamma"],
-        "ratio": equations["ratio"] * equations["polylog_gamma"] - equations["measured_gamma"],
+        "gamma": Identity(
+            delta_gamma, eta * alpha**p * Gamma * G ** (p - 1) * equations["measured_gamma"]
+        ),
+        "ratio": Identity(
+            equations["ratio"] * equations["polylog_gamma"], equations["measured_gamma"]
+        ),
     }
     bound = eta * alpha**p * (1 / D + Gamma * G ** (p - 1) / D)
     for sign, case in ((1, "rho > 0"), (-1, "rho < 0")):
         measured = equations["measured_rho"].subs(
             {rho: sign * start, delta_rho: sign * growth}, simultaneous=True
         )
-        lemma[f"|rho|, {case}"] = growth - bound * measured
+        lemma[f"|rho|, {case}"] = Identity(growth, bound * measured)
     return {f"measured factor of the lemma, {name}": x for name, x in lemma.items()}
 
 
@@ -205,8 +214,6 @@ EVERY_NUMBER_OF_SETS = (
 
 def prove(points: int = 6, seed: int = 0) -> Proof:
     """Prove the identities of this module, for every number of sets."""
-    builder = ProofBuilder("Lemma 4.3: increments of gamma and rho and their leading terms")
-    for name, expression in identities().items():
-        builder.zero(name, decide(expression, points=points, seed=seed))
-    builder.facts["sums over the sets"] = EVERY_NUMBER_OF_SETS
-    return builder.build()
+    claim = "Lemma 4.3: increments of gamma and rho and their leading terms"
+    proof = decide_all(claim, identities(), points=points, seed=seed)
+    return replace(proof, facts={"sums over the sets": EVERY_NUMBER_OF_SETS})

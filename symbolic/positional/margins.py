@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.positional.attention import write_out
 from symbolic.positional.symbols import (
     C,
@@ -110,6 +111,23 @@ def excess_slope(x: sp.Expr) -> sp.Expr:
     return p * (x ** (p - 1) - EMPTY_MARGIN ** (p - 1))
 
 
+def margin_gradient() -> tuple[sp.Expr, ...]:
+    """Return the derivatives of the margin O in alpha, gamma and rho."""
+    c = WEIGHTED_SUM
+    return kappa * c, kappa * alpha * d_gamma(c), kappa * alpha * d_rho(c)
+
+
+def margin_hessian() -> dict[tuple[sp.Symbol, sp.Symbol], sp.Expr]:
+    """Return the second derivatives of the margin O in alpha, gamma and rho."""
+    first = d_gamma(WEIGHTED_SUM), d_rho(WEIGHTED_SUM)
+    pairs = (gamma, gamma), (gamma, rho), (rho, rho)
+    of_alpha = {(alpha, x): kappa * of_x for x, of_x in zip((gamma, rho), first)}
+    of_scores = {
+        pair: kappa * alpha * second for pair, second in zip(pairs, second_derivatives(*first))
+    }
+    return {(alpha, alpha): sp.S.Zero} | of_alpha | of_scores
+
+
 def row_gradient(slope: Callable[[sp.Expr], sp.Expr] = activation_slope) -> tuple[sp.Expr, ...]:
     """Return the derivatives of act(O) of one row in alpha, gamma and rho.
 
@@ -119,11 +137,11 @@ def row_gradient(slope: Callable[[sp.Expr], sp.Expr] = activation_slope) -> tupl
         `activation_slope`, or `excess_slope` for the attention derivatives in excess form, which
         have the same sum over all rows (`symbolic.positional.excess`).
     """
-    c = WEIGHTED_SUM
+    of_alpha, of_gamma, of_rho = margin_gradient()
     return (
-        activation_slope(MARGIN) * kappa * c,
-        slope(MARGIN) * kappa * alpha * d_gamma(c),
-        slope(MARGIN) * kappa * alpha * d_rho(c),
+        activation_slope(MARGIN) * of_alpha,
+        slope(MARGIN) * of_gamma,
+        slope(MARGIN) * of_rho,
     )
 
 
@@ -144,27 +162,30 @@ def of_signal_set(expression: sp.Expr) -> sp.Expr:
     return C * expression.subs(dict(zip((s, n), PATCHES["signal"])), simultaneous=True)
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return the identities about single patches as expressions that must vanish."""
+def identities() -> dict[str, Identity]:
+    """Return the identities about single patches.
+
+    The second derivatives of c are derivatives of its first ones.
+    """
     c = WEIGHTED_SUM
     first = {gamma: d_gamma(c), rho: d_rho(c)}
     second = dict(
         zip([(gamma, gamma), (gamma, rho), (rho, rho)], second_derivatives(*first.values()))
     )
     claims = {
-        "signal margin": at_patch(MARGIN, "signal")
-        - kappa * alpha * (Lambda + (C - 1) * Gamma + Xi * R),
-        "weighted sum through differences": write_out(c - WEIGHTED_SUM_STABLE),
-        "stable gamma derivative": write_out(first[gamma] - d_gamma_stable()),
-        "stable rho derivative": write_out(first[rho] - d_rho_stable()),
-        "slope of the activation": sp.diff(activation(s), s) - activation_slope(s),
+        "weighted sum through differences": Identity(c, WEIGHTED_SUM_STABLE),
+        "stable gamma derivative": Identity(first[gamma], d_gamma_stable()),
+        "stable rho derivative": Identity(first[rho], d_rho_stable()),
     }
     for parameter, formula in first.items():
-        claims[f"d c / d {parameter}"] = sp.diff(write_out(c), parameter) - write_out(formula)
+        claims[f"d c / d {parameter}"] = Identity(c, formula, parameter)
     for (x, y), formula in second.items():
-        exact = sp.diff(write_out(c), x, y)
-        claims[f"d2 c / d {x} d {y}"] = exact - write_out(formula)
+        claims[f"d2 c / d {x} d {y}"] = Identity(first[x], formula, y)
     for parameter, formula in zip((alpha, gamma, rho), row_gradient()):
-        exact = sp.diff(write_out(activation(MARGIN)), parameter)
-        claims[f"d act(O) / d {parameter}"] = exact - write_out(formula)
-    return claims
+        claims[f"d act(O) / d {parameter}"] = Identity(activation(MARGIN), formula, parameter)
+    signal = kappa * alpha * (Lambda + (C - 1) * Gamma + Xi * R)
+    return {
+        "signal margin": Identity(at_patch(MARGIN, "signal"), signal),
+        "slope of the activation": Identity(activation(s), activation_slope(s), s),
+        **{name: identity.map(write_out) for name, identity in claims.items()},
+    }

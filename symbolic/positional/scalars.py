@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.core.kernel import Kernel, copysign, powers
 from symbolic.core.sums import collapse
 from symbolic.positional import all_sizes, lemma_4_3
@@ -137,53 +138,57 @@ def kernels() -> tuple[Kernel, ...]:
     return *sizes(), loss_hessian(), lemma_factors()
 
 
-def identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    """Return identities of a result of a kernel, as expressions that must vanish."""
+def identities(kernel: Kernel, index: int) -> dict[str, Identity]:
+    """Return identities of a result of a kernel."""
     return _CLAIMS[kernel.name](kernel, index)
 
 
-def _of_multiplicity(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+def _of_multiplicity(kernel: Kernel, index: int) -> dict[str, Identity]:
     name = kernel.results[index][0]
     counted = all_sizes.PAIRS[getattr(lemma_4_3, name)].subs(all_sizes.L, D / C)
-    return {f"pairs that share {name}, counted": counted - kernel.expanded(index)}
+    return {f"pairs that share {name}, counted": Identity(counted, kernel.expanded(index))}
 
 
-def _of_row_sum(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+def _of_row_sum(kernel: Kernel, index: int) -> dict[str, Identity]:
     entry = _OTHER + (_SAME - _OTHER) * all_sizes.SAME_SET + (_OWN - _SAME) * all_sizes.SAME_PATCH
     summed = collapse(all_sizes.over_patches(entry)).subs(all_sizes.L, D / C)
-    return {"sum of a row, patch by patch": summed - kernel.expanded(index)}
+    return {"sum of a row, patch by patch": Identity(summed, kernel.expanded(index))}
 
 
-def _of_set_mass(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    return {"G = D (1 - (D - C) Xi)": write_out(D * (1 - (D - C) * Xi) - kernel.expanded(index))}
+def _of_set_mass(kernel: Kernel, index: int) -> dict[str, Identity]:
+    of_sum_rule = Identity(kernel.expanded(index), D * (1 - (D - C) * Xi))
+    return {"G = D (1 - (D - C) Xi)": of_sum_rule.map(write_out)}
 
 
-def _of_loss_hessian(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+def _of_loss_hessian(kernel: Kernel, index: int) -> dict[str, Identity]:
     """Differentiate log(1 + e^{-F}) for F linear and bilinear in the parameters."""
     x_1, x_2, e_F = sp.symbols("x_1 x_2 e_F", real=True)
     F = F_ONE * x_1 + F_OTHER * x_2 + F_BOTH * x_1 * x_2 + sp.log(e_F)
     exact = sp.diff(sp.log(1 + sp.exp(-F)), x_1, x_2).subs({x_1: 0, x_2: 0})
     named = {SIGMOID: 1 / (1 + e_F), BEND: e_F / (1 + e_F) ** 2}
-    return {"second derivative of the loss": kernel.expanded(index).subs(named) - exact}
+    return {"second derivative of the loss": Identity(exact, kernel.expanded(index).subs(named))}
 
 
-def _of_lemma_factors(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+def _of_lemma_factors(kernel: Kernel, index: int) -> dict[str, Identity]:
     """Return the identities of the factors of Lemma 4.3, for both signs of rho."""
     name, factor = kernel.results[index][0], eta * kernel.expanded(index)
     if name == "gamma":
         moved = eta * _VELOCITY[delta_gamma]
-        return {"measured gamma": alpha**p * Gamma * G ** (p - 1) * factor - moved}
+        return {"measured gamma": Identity(alpha**p * Gamma * G ** (p - 1) * factor, moved)}
     start, speed = sp.symbols("start speed", positive=True)
-    velocity, claims = _VELOCITY[delta_rho], {}
+    velocity = _VELOCITY[delta_rho]
+    claims: dict[str, Identity] = {}
     grown = alpha**p * (1 / D + Gamma * G ** (p - 1) / D) * factor
     for sign in (1, -1):
-        claims[f"measured rho, sign {sign}"] = grown.subs(rho, sign * start) - sign * eta * velocity
-        from_zero = grown.subs(rho, 0).subs(velocity, sign * speed) - eta * speed
-        claims[f"measured rho from 0, sign {sign}"] = from_zero
+        claims[f"measured rho, sign {sign}"] = Identity(
+            grown.subs(rho, sign * start), sign * eta * velocity
+        )
+        from_zero = grown.subs(rho, 0).subs(velocity, sign * speed)
+        claims[f"measured rho from 0, sign {sign}"] = Identity(from_zero, eta * speed)
     return claims
 
 
-_CLAIMS: dict[str, Callable[[Kernel, int], dict[str, sp.Expr]]] = {
+_CLAIMS: dict[str, Callable[[Kernel, int], dict[str, Identity]]] = {
     "multiplicity": _of_multiplicity,
     "row_sum": _of_row_sum,
     "set_mass": _of_set_mass,

@@ -29,8 +29,9 @@ from typing import Any
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, ProofBuilder
-from symbolic.core.zero import decide, evaluate, rationalize
+from symbolic.core.zero import evaluate, rationalize
 from symbolic.positional import margins
 from symbolic.positional.attention import write_out
 from symbolic.positional.full_model import LOSS_SLOPE, full_model
@@ -132,8 +133,8 @@ def _row(row_slope: sp.Expr | None = None) -> sp.Expr:
     return of_gamma / SAME - of_rho / DIFFERENT
 
 
-def identities(drift: sp.Expr = DRIFT) -> dict[str, sp.Expr]:
-    """Return the identities of the derivation for symbolic D, C and p, which must vanish.
+def identities(drift: sp.Expr = DRIFT) -> dict[str, Identity]:
+    """Return the identities of the derivation for symbolic D, C and p.
 
     Parameters
     ----------
@@ -144,12 +145,17 @@ def identities(drift: sp.Expr = DRIFT) -> dict[str, sp.Expr]:
     mean = on_line(linear.subs(n, MEAN_N))
     no_set = on_line(kappa * alpha * Gamma / (tau * D) * slope * C / N)
     return {
-        "margin of a patch = kappa alpha y_s": on_line(margins.MARGIN - kappa * alpha * output(s)),
-        "one patch, linear in n": on_line(_row(slope) - linear),
-        "one patch of a random set, on average": mean + no_set * (1 - (R_OF_COUNTS - s) / (N - 1)),
-        "one patch of the signal set": on_line(linear).subs({s: 1, n: C}, simultaneous=True)
-        - no_set / C * (N - R_OF_COUNTS),
-        "all patches = d(gamma - rho)/dt": _all_patches() - on_line(drift),
+        "margin of a patch = kappa alpha y_s": Identity(
+            margins.MARGIN, kappa * alpha * output(s)
+        ).map(on_line),
+        "one patch, linear in n": Identity(_row(slope), linear).map(on_line),
+        "one patch of a random set, on average": Identity(
+            mean, -no_set * (1 - (R_OF_COUNTS - s) / (N - 1))
+        ),
+        "one patch of the signal set": Identity(
+            on_line(linear).subs({s: 1, n: C}, simultaneous=True), no_set / C * (N - R_OF_COUNTS)
+        ),
+        "all patches = d(gamma - rho)/dt": Identity(_all_patches(), on_line(drift)),
         "F in the numbers of features": residual("F", F_ON_LINE),
     }
 
@@ -161,22 +167,22 @@ def _all_patches() -> sp.Expr:
     return C * row.subs({s: 1, n: C}, simultaneous=True) + sum(outside)
 
 
-def residual(name: str, right: sp.Expr) -> sp.Expr:
-    """Return an expression that vanishes if the equation holds, from margins and gradients."""
+def residual(name: str, right: sp.Expr) -> Identity:
+    """Return an identity that holds if the equation holds, from margins and gradients."""
     if name == "R":
-        return right - sum(k * count for k, count in COUNTS.items())
+        return Identity(right, sum(k * count for k, count in COUNTS.items()))
     if name in _AT:
-        return on_line(margins.MARGIN.subs(s, _AT[name]) - kappa * alpha * right)
+        return Identity(margins.MARGIN.subs(s, _AT[name]), kappa * alpha * right).map(on_line)
     if name == "F":
         numbers = {**COUNTS, 1: COUNTS[1] + C}
         F = (m * margins.activation(kappa * alpha * output(k)) for k, m in numbers.items())
-        return on_line(sum(F) - right)
+        return Identity(sum(F), right).map(on_line)
     if name == "mean_n":
-        return sum((mean - exact) ** 2 for mean, exact, _ in _means(6, 2, right))
+        return Identity(sum((mean - exact) ** 2 for mean, exact, _ in _means(6, 2, right)))
     if name == "drift":
-        return _all_patches() - on_line(right)
+        return Identity(_all_patches(), on_line(right))
     velocity = right.replace(_E, lambda x: x).subs(_DRIFT, DRIFT)
-    return on_line(velocity) + LOSS_SLOPE.subs(y, 1) * _all_patches()
+    return Identity(on_line(velocity), -LOSS_SLOPE.subs(y, 1) * _all_patches())
 
 
 _AT = {"y_plus": 1, "y_zero": 0, "y_minus": -1}
@@ -239,8 +245,8 @@ def prove(
 def prove_all() -> list[Proof]:
     """Prove the identities for all sizes, and compare with the full model at `CASES`."""
     builder = ProofBuilder(f"{CLAIM}, for every D, C and odd p")
-    for name, expression in identities().items():
-        builder.zero(name, decide(expression))
+    for name, identity in identities().items():
+        builder.decide(name, identity)
     return [builder.build(), DISPLAYS.prove(CLAIM), *(prove(*case) for case in CASES)]
 
 

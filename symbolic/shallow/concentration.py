@@ -14,6 +14,7 @@ alpha e^(rho h^2/2), so the time tends to T_small for small alpha. Without atten
 
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.core.proof import Proof, ProofBuilder, decide_all
 
 p, alpha, h, rho, c_h, c_l = sp.symbols("p_r alpha h rho c_h c_l", positive=True)
@@ -34,23 +35,27 @@ T_WITHOUT = 1 / (c_h * alpha**2)
 T_SMALL = sp.sqrt(sp.pi / (2 * rho)) / (c_h * alpha)
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return the identities, which must vanish; logarithms enter through derivatives only."""
+def identities() -> dict[str, Identity]:
+    """Return the identities; logarithms enter through derivatives only."""
     slope = -decay * sp.diff(P_OF_DECAY, decay)  # dp/dl
     at = {decay: alpha * (1 - p) / (p * (1 - alpha))}
     of_odds = odds / (1 + odds)
     gap = sp.Symbol("g_p", real=True) - sp.Symbol("g_alpha", real=True)
     names = {G: sp.Symbol("g_p", real=True), G.subs(p, alpha): sp.Symbol("g_alpha", real=True)}
     return {
-        "decay as a function of p": P_OF_DECAY.subs(at) - p,
-        "p' = c_l p^2 (1-p)^2 h": slope.subs(at) * L_DOT - P_DOT,
-        "g(p) - rho h^2/2 is constant": sp.diff(G, p) * P_DOT - (c_l / c_h) * h * H_DOT,
-        "stopped at p h = 1": RHO.subs(names) - (2 * gap / h**2).subs(h, 1 / p),
-        "g = log x + 1 + x": sp.diff(G.subs(p, of_odds), odds) - sp.diff(sp.log(odds) + odds, odds),
-        "d(x + log x)/dh = rho h": sp.diff(OMEGA_OF, h) - rho * h,
-        "dx/dg = p": 1 / sp.diff(sp.log(odds) + odds, odds) - of_odds,
-        "dt/dh": 1 / H_DOT.subs(p, of_odds) - CLOCK,
-        "without attention": c_h * alpha * T_WITHOUT - 1 / alpha,  # h' T = h at alpha h = 1
+        "decay as a function of p": Identity(P_OF_DECAY.subs(at), p),
+        "p' = c_l p^2 (1-p)^2 h": Identity(slope.subs(at) * L_DOT, P_DOT),
+        "g(p) - rho h^2/2 is constant": Identity(sp.diff(G, p) * P_DOT, (c_l / c_h) * h * H_DOT),
+        "stopped at p h = 1": Identity(RHO.subs(names), (2 * gap / h**2).subs(h, 1 / p)),
+        "g = log x + 1 + x": Identity(
+            sp.diff(G.subs(p, of_odds), odds), sp.diff(sp.log(odds) + odds, odds)
+        ),
+        "d(x + log x)/dh = rho h": Identity(sp.diff(OMEGA_OF, h), rho * h),
+        "dx/dg = p": Identity(1 / sp.diff(sp.log(odds) + odds, odds), of_odds),
+        "dt/dh": Identity(1 / H_DOT.subs(p, of_odds), CLOCK),
+        "without attention": Identity(
+            c_h * alpha * T_WITHOUT, 1 / alpha
+        ),  # h' T = h at alpha h = 1
     }
 
 

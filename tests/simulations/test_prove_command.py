@@ -77,3 +77,55 @@ def test_other_optimizers_are_rejected(capsys):
     options = ["--solver", "gd", "--learning-rate", "0.1", "--steps", "5", "--optimizer", "adam"]
     assert main(["prove", "--D", "6", "--C", "2", "--q", "0.3", *options]) == 2
     assert "prove encloses plain descent" in capsys.readouterr().err
+
+
+BOX = ["prove", "--D", "8", "--C", "2", "--horizon", "0.01"]
+
+
+def test_interval_as_text_and_json(capsys):
+    arguments = [*BOX, "--qD", "2..2.001", "--nu", "0.00999..0.01001"]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "proved for all nu in [0.00999, 0.01001] and q in [0.25, 0.250125]: the flow is enclosed"
+    )
+    assert main([*arguments, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["proved"] is True
+    assert printed["fraction"] == 1.0
+    assert printed["box"] == {"nu": [0.00999, 0.01001], "q": [0.25, 2.001 / 8]}
+    assert "gap_negative" not in printed
+    low, high = printed["enclosure"]["alpha"]
+    assert low < high < low + 1e-3
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--nu", "2..1"], "nu = 2..1 is not allowed: the ends must be finite and in increasing"),
+        (["--nu", "1..1"], "nu = 1..1 is not allowed"),
+        (["--nu", "1..inf"], "nu = 1..inf is not allowed"),
+        (["--nu=-1..1"], "nu = -1"),
+        (["--nu", "a..1"], "'a' is not allowed"),
+        (["--beta", "1..2"], "beta = 1..2 is not allowed: only nu, q, qD, qD/C^2 may be intervals"),
+        (
+            ["--nu", "1..2", "--out", "box.json"],
+            "--out and --plot are not allowed with an interval",
+        ),
+        (
+            ["--nu", "1..2", "--solver", "gd", "--learning-rate", "0.1", "--steps", "3"],
+            "solver = gd is not allowed with an interval",
+        ),
+    ],
+)
+def test_bad_intervals(flags, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main([*PROBLEM[:7], *flags])
+    except SystemExit as stop:  # of the parser
+        code = stop.code
+    assert code == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "box.json").exists()

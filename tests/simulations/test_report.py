@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from simulations.files import StoreError
-from simulations.reproduction.claim import Context
+from simulations.reproduction.claim import Context, Measurement
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
@@ -179,6 +179,19 @@ class TestFindings:
         text = self.page_of(tmp_path, finding="It is {n}.")
         assert text.count('<p class="found">It is 3.</p>') == 1
         assert "<td>It is 3.</td>" in text
+
+    def test_tubes_name_the_commands_that_check_them(self, tmp_path):
+        fake = claim("one")
+
+        def measure(context):
+            return Measurement({"tubes": fake.measure(context).tables["numbers"]})
+
+        tubes = replace(
+            fake, tables={"tubes": fake.tables["numbers"]}, measure=measure, finding="It is so."
+        )
+        run(tmp_path, [replace(tubes, headline=lambda tables: {}), claim("two")])
+        text = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert text.count("<code>patchdyn prove --check proof.json</code>") == 1
 
     def test_a_change_after_a_run_is_in_row_and_section(self, tmp_path):
         text = self.page_of(tmp_path, finding="It is 3.", amended="Was 2 & is 3.")

@@ -1,102 +1,202 @@
 """Coq files of derivations: statements read back by a parser, and accepted or rejected by Coq."""
 
+import operator
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import pytest
 import sympy as sp
 
 from simulations.cli import main
 from symbolic import catalogue
-from symbolic.core import coq, zero
+from symbolic.core import coq
+from symbolic.core.identity import Identity
 from symbolic.core.proof import ProofBuilder
-from symbolic.core.symbols import p
+from symbolic.core.symbols import p, tau
 
-x, y = sp.symbols("x y")
-SAME = (x + y) ** 2 - x**2 - 2 * x * y - y**2
-RATIO = x / (x + y) + y / (x + y) - 1
-ODD = (x * y) ** p - x**p * y**p
-NESTED = 1 / (1 + 1 / x) - x / (1 + x)
-NESTED_ODD = 1 / (1 + (x / y) ** p) - y**p / (x**p + y**p)
+x, y, q = sp.symbols("x y q")
+SAME = Identity((x + y) ** 2 - x**2, 2 * x * y + y**2)
+RATIO = Identity(x / (x + y), 1 - y / (x + y))
+ODD = Identity((x * y) ** p, x**p * y**p)
+NESTED = Identity(1 / (1 + 1 / x), x / (1 + x))
+NESTED_ODD = Identity(1 / (1 + (x / y) ** p), y**p / (x**p + y**p))
+GROWN = sp.exp(x / tau)
+SLOPES = {
+    "quotient": Identity(x / (x + y), y / (x + y) ** 2, x),
+    "odd power": Identity((x * y + 1) ** p, p * y * (x * y + 1) ** (p - 1), x),
+    "odd power in a denominator": Identity(1 / (x + y) ** p, -p / (x + y) ** (p + 1), x),
+    "even power": Identity(p * x ** (p - 1), p * (p - 1) * x ** (p - 2), x),
+    "softmax": Identity(GROWN / (GROWN + y), GROWN * y / (GROWN + y) ** 2 / tau, x),
+    "power of a softmax": Identity(
+        (q * GROWN / (GROWN + y)) ** p,
+        p * (q * GROWN / (GROWN + y)) ** (p - 1) * q * GROWN * y / (GROWN + y) ** 2 / tau,
+        x,
+    ),
+}
+IDENTITIES = [SAME, RATIO, ODD, NESTED, NESTED_ODD, *SLOPES.values()]
 
 
-def source_of(**expressions):
+def source_of(**identities):
     builder = ProofBuilder("A claim")
-    for name, expression in expressions.items():
-        builder.zero(name, zero.decide(expression))
+    for name, identity in identities.items():
+        builder.decide(name, identity)
     return coq.of_proofs("Title", [builder.build()])
 
 
-class Parser:
-    """Evaluate a term of the subset that is written, in exact arithmetic."""
+@dataclass(frozen=True)
+class Dual:
+    """A number with its derivative, both exact."""
 
-    def __init__(self, text, values):
+    value: Fraction
+    slope: Fraction = Fraction(0)
+
+    def __add__(self, other):
+        return Dual(self.value + other.value, self.slope + other.slope)
+
+    def __mul__(self, other):
+        slope = self.value * other.slope + self.slope * other.value
+        return Dual(self.value * other.value, slope)
+
+    def __neg__(self):
+        return Dual(-self.value, -self.slope)
+
+    def inverse(self):
+        return Dual(1 / self.value, -self.slope / self.value**2)
+
+    def __pow__(self, number):
+        return reduce(operator.mul, [self] * number, Dual(Fraction(1)))
+
+    def exp(self):
+        assert self.value == 0, "e^x is rational at x = 0 only"
+        return Dual(Fraction(1), self.slope)
+
+
+class Parser:
+    """Evaluate a term of the subset that is written, in exact arithmetic; k is ``degree``."""
+
+    def __init__(self, text, values, degree):
         self.tokens = re.findall(r"[A-Za-z_]\w*|\d+|[-+*/^()]", text)
-        self.values = values
+        self.values, self.degree = values, degree
+
+    def take(self):
+        return self.tokens.pop(0)
 
     def sum(self):
         total = self.product()
         while self.tokens and self.tokens[0] == "+":
-            self.tokens.pop(0)
+            self.take()
             total += self.product()
         return total
 
     def product(self):
         total = self.power()
         while self.tokens and self.tokens[0] in "*/":
-            sign = self.tokens.pop(0)
-            total = total * self.power() if sign == "*" else total / self.power()
+            sign = self.take()
+            factor = self.power()
+            total = total * (factor if sign == "*" else factor.inverse())
         return total
 
     def power(self):
-        token = self.tokens.pop(0)
+        token = self.take()
         if token in "-/":
-            return -self.power() if token == "-" else 1 / self.power()
+            return -self.power() if token == "-" else self.power().inverse()
+        if token == "exp":
+            return self.power().exp()
         if token == "(":
             base = self.sum()
-            assert self.tokens.pop(0) == ")"
+            assert self.take() == ")"
+        elif token == "INR":
+            base = Dual(Fraction(self.number()))
         else:
-            base = Fraction(int(token)) if token.isdigit() else self.values[token]
+            base = Dual(Fraction(int(token))) if token.isdigit() else self.values[token]
         if self.tokens and self.tokens[0] == "^":
-            self.tokens.pop(0)
-            return base ** int(self.tokens.pop(0))
+            self.take()
+            return base ** self.number()
         return base
 
+    def number(self):
+        """Return a natural number: digits, k, S n or (n)."""
+        token = self.take()
+        if token == "(":
+            number = self.number()
+            assert self.take() == ")"
+            return number
+        if token == "S":
+            return 1 + self.number()
+        return self.degree if token == "k" else int(token)
 
-def statement(lemma):
-    """Return the variables, the premises and the left-hand side of a lemma."""
-    text = " ".join(re.search(r"Lemma \w+ : (.*?)\.\nProof", lemma, re.DOTALL)[1].split())
-    variables = re.match(r"forall (.*?) : R, ", text)
-    *premises, left = text[variables.end() if variables else 0 :].split(" -> ")
-    assert left.endswith(" = 0")
-    assert all(premise.endswith(" <> 0") for premise in premises)
-    names = variables[1].split() if variables else []
-    return names, [premise.removesuffix(" <> 0") for premise in premises], left.removesuffix(" = 0")
 
-
-def value(term, point):
-    parser = Parser(term, point)
+def value(term, point, degree=2):
+    parser = Parser(term, point, degree)
     result = parser.sum()
     assert not parser.tokens
     return result
 
 
+@dataclass(frozen=True)
+class Statement:
+    """A lemma, read back from its text."""
+
+    names: list[str]
+    premises: list[str]
+    left: str
+    right: str
+    variable: str | None
+
+    @classmethod
+    def of(cls, lemma):
+        text = " ".join(re.search(r"Lemma \w+ : (.*?)\.\nProof", lemma, re.DOTALL)[1].split())
+        names = re.match(r"forall (?:\(k : nat\) )?\((.*?) : R\), ", text)
+        *premises, conclusion = text[names.end() if names else 0 :].split(" -> ")
+        assert all(premise.endswith(" <> 0") for premise in premises)
+        premises = [premise.removesuffix(" <> 0") for premise in premises]
+        derivative = re.fullmatch(r"is_derive \(fun (\w+) => (.*)\) (\w+) (\(.*\)|\S+)", conclusion)
+        names = names[1].split() if names else []
+        if derivative:
+            variable, left, at, right = derivative.groups()
+            assert variable == at
+            return cls(names, premises, left, right, variable)
+        return cls(names, premises, *conclusion.split(" = "), None)
+
+    def sides(self, number=0, degree=2):
+        """Return the values of both sides, and of the premises, at one of many points."""
+        point = {name: Dual(Fraction(3 * i + 4 + number, 11)) for i, name in enumerate(self.names)}
+        if self.variable:
+            at = Fraction(0) if "exp" in self.left else point[self.variable].value
+            point[self.variable] = Dual(at, Fraction(1))
+        left, right = (value(term, point, degree) for term in (self.left, self.right))
+        premises = [value(premise, point, degree).value for premise in self.premises]
+        return left.slope if self.variable else left.value, right.value, premises
+
+
+def check_at_points(lemma):
+    """Test both sides of a lemma at two points, a derivative also at two degrees p = k + 3."""
+    for number in (0, 5):
+        left, right, premises = Statement.of(lemma).sides(number, degree=2 * number)
+        assert 0 not in premises
+        assert left == right
+
+
 class TestStatements:
-    @pytest.mark.parametrize("expression", [SAME, RATIO, ODD, NESTED, NESTED_ODD])
-    def test_vanishes_at_rational_points(self, expression):
-        names, premises, left = statement(source_of(a=expression).lemmas["identity_1"])
-        point = {name: Fraction(2 * i + 3, 7) for i, name in enumerate(names)}
-        assert all(value(premise, point) != 0 for premise in premises)
-        assert value(left, point) == 0
+    @pytest.mark.parametrize("identity", IDENTITIES)
+    def test_holds_at_rational_points(self, identity):
+        check_at_points(source_of(a=identity).lemmas["identity_1"])
+
+    @pytest.mark.parametrize("identity", IDENTITIES)
+    def test_wrong_right_side_differs_at_a_point(self, identity):
+        wrong = Identity(identity.left, 2 * identity.right, identity.variable)
+        left, right, _ = Statement.of(coq._lemma("wrong", "wrong", wrong)).sides()
+        assert left != right
 
     def test_written_term_is_the_expression(self):
-        """The identity is broken behind the proof, so that the term has a value other than 0."""
         writer = coq._Writer()
-        term = writer.term(RATIO + 3 * x / y)
-        point = {"v_x": Fraction(5, 2), "v_y": Fraction(-3)}
-        assert value(term, point) == Fraction(-5, 2)
+        term = writer.term(RATIO.left - RATIO.right + 3 * x / y)
+        point = {"v_x": Dual(Fraction(5, 2)), "v_y": Dual(Fraction(-3))}
+        assert value(term, point).value == Fraction(-5, 2)
         assert len(writer.denominators) == 2
 
     def test_power_of_odd_degree(self):
@@ -104,22 +204,36 @@ class TestStatements:
         writer = coq._Writer()
         term = writer.term((2 * x * y) ** (p - 1))
         unknown = {str(factor): writer.variables[y] for factor, y in writer.unknowns.items()}
-        values = {"v_x": Fraction(3), "v_y": Fraction(1, 2)}
         of_base = {"2": Fraction(2), "x": Fraction(3), "y": Fraction(1, 2)}
-        point = values | {name: of_base[base] ** 4 for base, name in unknown.items()}
-        assert value(term, point) == 3**6
+        point = {f"v_{name}": Dual(of_base[name]) for name in "xy"}
+        point |= {name: Dual(of_base[base] ** 4) for base, name in unknown.items()}
+        assert value(term, point).value == 3**6
+
+    def test_derivative_is_stated_about_the_function(self):
+        lemma = source_of(a=SLOPES["odd power"]).lemmas["identity_1"]
+        function = "(((1 + (v_x * v_y)) ^ (S (S (S (k))))))"
+        assert f"is_derive (fun v_x => {function}) v_x\n" in lemma
+        assert "forall (k : nat) (v_x v_y : R)" in lemma
+
+    def test_exponential_is_written_out_where_it_is_differentiated(self):
+        statement = Statement.of(source_of(a=SLOPES["softmax"]).lemmas["identity_1"])
+        assert "(exp (v_x * (/ v_tau)))" in statement.left
+        assert statement.premises[0] == "v_tau"
 
     def test_numerator_of_a_nested_denominator_is_a_premise(self):
-        names, premises, _ = statement(source_of(a=NESTED).lemmas["identity_1"])
-        assert names == ["v_x"]
-        assert {value(premise, {"v_x": Fraction(-1)}) for premise in premises} == {0, -1}
+        statement = Statement.of(source_of(a=NESTED).lemmas["identity_1"])
+        assert statement.names == ["v_x"]
+        at = {"v_x": Dual(Fraction(-1))}
+        assert {value(premise, at).value for premise in statement.premises} == {0, -1}
 
     def test_witness_is_printed(self):
         assert "the premises hold at v_x = " in source_of(a=RATIO).lemmas["identity_1"]
+        assert "v_x = 0 *)" in source_of(a=SLOPES["softmax"]).lemmas["identity_1"]
 
     def test_what_is_not_exported_has_a_reason(self):
-        source = source_of(same=x - x, other=SAME)
-        assert source.left_out == ("same: both sides are one expression to SymPy",)
+        source = source_of(same=Identity(x, x), cancelled=Identity(x + y - y, x), other=SAME)
+        reason = "both sides are the same expression as written"
+        assert source.left_out == (f"same: {reason}", f"cancelled: {reason}")
         assert list(source.lemmas) == ["identity_1"]
         assert "(* Not exported: same: " in str(source)
 
@@ -130,15 +244,12 @@ class TestStatements:
     def test_comments_are_closed(self):
         assert coq._comment('a *) b "c"') == "a * ) b ''c''"
 
-    @pytest.mark.parametrize("name", ["attention", "margins"])
-    def test_identities_of_a_derivation_vanish(self, name):
+    @pytest.mark.parametrize("name", ["attention", "margins", "masked-area-form"])
+    def test_lemmas_of_a_derivation_hold(self, name):
         source = catalogue.CATALOGUE.coq_source(name)
-        assert len(source.lemmas) >= 9
+        assert len(source.lemmas) >= 7
         for lemma in source.lemmas.values():
-            names, premises, left = statement(lemma)
-            point = {variable: Fraction(3 * i + 4, 11) for i, variable in enumerate(names)}
-            assert all(value(premise, point) != 0 for premise in premises)
-            assert value(left, point) == 0
+            check_at_points(lemma)
 
 
 class TestFile:
@@ -175,6 +286,11 @@ class TestCommand:
         assert "but coqc is version 8.18.0;" in capsys.readouterr().err
 
 
+def _decided(name):
+    """Return the identities that a derivation decides."""
+    return {k: v for proof in catalogue.CATALOGUE[name].prove() for k, v in proof.decided.items()}
+
+
 @pytest.fixture(scope="module")
 def installed():
     """Skip a test unless Coq 8.16 and the libraries of the files are installed."""
@@ -190,15 +306,29 @@ def installed():
 @pytest.mark.slow
 @pytest.mark.usefixtures("installed")
 class TestCheck:
-    @pytest.mark.parametrize("expression", [SAME, RATIO, ODD, NESTED, NESTED_ODD])
-    def test_identities_are_accepted(self, expression):
-        outcome = coq.check(source_of(a=expression))
-        assert (outcome.accepted, outcome.rejected) == (("identity_1",), {})
+    def test_identities_are_accepted(self):
+        source = source_of(**{f"{i}": identity for i, identity in enumerate(IDENTITIES)})
+        outcome = coq.check(source)
+        assert (outcome.accepted, outcome.rejected) == (tuple(source.lemmas), {})
+
+    @pytest.mark.parametrize("factor", [2, -1])
+    def test_wrong_factors_and_signs_are_rejected(self, factor):
+        names = "attention", "margins"
+        held = {k: v for name in names for k, v in _decided(name).items()}
+        slopes = [x for x in held.values() if x.variable is not None][::4]
+        others = [x for x in held.values() if x.variable is None and x.left != x.right][:3]
+        assert len(slopes + others) >= 7
+        lemmas = {}
+        for i, right in enumerate(slopes + others):
+            wrong = Identity(right.left, factor * right.right, right.variable)
+            lemmas[f"wrong_{i}"] = coq._lemma(f"wrong_{i}", "wrong", wrong)
+        outcome = coq.check(coq.Source(source_of(a=SAME).header, lemmas))
+        assert list(outcome.rejected) == list(lemmas)
 
     def test_wrong_identities_are_rejected_and_the_rest_is_accepted(self):
         source = source_of(first=SAME, ratio=RATIO, odd=ODD, last=NESTED)
         changed = dict(source.lemmas)
-        changed["identity_2"] = changed["identity_2"].replace(" = 0.", " = 1.")
+        changed["identity_2"] = changed["identity_2"].replace(" =\n", " = 1 +\n")
         changed["identity_3"] = changed["identity_3"].replace(" ^ 3)", " ^ 4)", 1)
         assert changed["identity_3"] != source.lemmas["identity_3"]
         outcome = coq.check(coq.Source(source.header, changed))

@@ -13,6 +13,7 @@ import pytest
 import sympy as sp
 
 from symbolic.catalogue import CATALOGUE
+from symbolic.core.identity import Identity
 from symbolic.core.zero import NotRationalError, decide
 from symbolic.masked import kernels as masked
 from symbolic.masked import keys
@@ -51,23 +52,23 @@ def _cases(names: list[Any]) -> list[object]:
     ]
 
 
-def fails(right: dict[str, sp.Expr], wrong: dict[str, sp.Expr]) -> bool:
+def fails(right: dict[str, Identity], wrong: dict[str, Identity]) -> bool:
     """Return whether an identity that depends on the alteration fails."""
-    changed = [expression for name, expression in wrong.items() if expression != right.get(name)]
-    for expression in sorted(changed, key=_nodes):  # shortest first
+    changed = [identity for name, identity in wrong.items() if identity != right.get(name)]
+    for identity in sorted(changed, key=_nodes):  # shortest first
         try:
-            if not decide(expression, points=2).zero:
+            if not decide(identity, points=2).zero:
                 return True
         except NotRationalError:
             return True
     return False
 
 
-def _nodes(expression: sp.Expr) -> int:
-    return sum(1 for _ in sp.preorder_traversal(expression))
+def _nodes(identity: Identity) -> int:
+    return sum(1 for _ in sp.preorder_traversal((identity.left, identity.right)))
 
 
-def _lemma_4_3(name: str, equations: dict[str, sp.Expr]) -> dict[str, sp.Expr]:
+def _lemma_4_3(name: str, equations: dict[str, sp.Expr]) -> dict[str, Identity]:
     """Return the identities that contain an equation."""
     prefix, _, parameter = name.partition("_")
     if name not in increments.EQUATIONS:
@@ -76,7 +77,7 @@ def _lemma_4_3(name: str, equations: dict[str, sp.Expr]) -> dict[str, sp.Expr]:
             "measured": lemma_4_3._measured_identities,
             "ratio": lemma_4_3._measured_identities,
         }.get(prefix, lemma_4_3._leading_identities)
-        return {key: attention.write_out(x) for key, x in table(equations).items()}
+        return {key: x.map(attention.write_out) for key, x in table(equations).items()}
     if parameter in ("alpha", "gamma", "rho"):
         return increments.parameter_identities(getattr(sym, parameter), equations)
     assert prefix in ("delta", "exact")
@@ -84,7 +85,7 @@ def _lemma_4_3(name: str, equations: dict[str, sp.Expr]) -> dict[str, sp.Expr]:
 
 
 @cache
-def _right() -> dict[str, sp.Expr]:
+def _right() -> dict[str, Identity]:
     return lemma_4_3.identities()
 
 
@@ -137,7 +138,7 @@ def test_altered_kernel_fails(name: str, how: str) -> None:
 
 
 @cache
-def _right_kernel(name: str) -> dict[str, sp.Expr]:
+def _right_kernel(name: str) -> dict[str, Identity]:
     return kernels.result_identities(*KERNELS[name])
 
 
@@ -154,7 +155,7 @@ MASKED = [
 
 
 @cache
-def _right_masked() -> dict[str, sp.Expr]:
+def _right_masked() -> dict[str, Identity]:
     return masked.identities()
 
 

@@ -86,6 +86,51 @@ def collocated(
     return None
 
 
+def varied(
+    field: Velocity,
+    clock: Clock,
+    start: np.ndarray,
+    length: float,
+    curve: np.ndarray,
+    drive: list[np.ndarray],
+) -> np.ndarray:
+    """Return the derivative S of a curve by a constant: S' = J S + g at the collocation nodes.
+
+    Parameters
+    ----------
+    field, clock
+        Velocity and clock of the curve.
+    start
+        Derivative of the initial state (n,).
+    length
+        Length of the piece.
+    curve
+        Coefficients (degree + 1, n) of the curve.
+    drive
+        Derivative g (n,) of the velocity by the constant, at the nodes.
+
+    Returns
+    -------
+    ndarray, shape (degree + 1, n)
+        Coefficients of the powers of u in [-1, 1].
+    """
+    degree = len(curve) - 1
+    nodes, rates = clock.rates(radau_nodes(degree), degree, length)
+    points = np.concatenate([[-1.0], nodes])
+    to_powers = np.linalg.inv(points[:, None] ** np.arange(degree + 1))
+    table = rates @ to_powers
+    values = np.polynomial.polynomial.polyval(nodes, curve).T
+    right = np.array(drive) - table[:, :1] * start
+    inner = np.linalg.solve(_newton_matrix(field, table, values, start.size), right.ravel())
+    return np.asarray(to_powers @ np.vstack([start, inner.reshape(right.shape)]))
+
+
+def nodes_on(curve: np.ndarray) -> np.ndarray:
+    """Return the points (degree, n) of a curve at the collocation nodes of the flow."""
+    nodes = radau_nodes(len(curve) - 1)
+    return np.asarray(np.polynomial.polynomial.polyval(nodes, curve).T)
+
+
 def _newton_matrix(field: Velocity, table: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
     """Return the derivative of rate - f at the nodes with respect to the values there."""
     matrix = np.kron(table[:, 1:], np.eye(n))

@@ -11,7 +11,7 @@ by the norms of the blocks of B'^-1 B, which is nearly a rotation by a small ang
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from flint import arb, arb_mat, ctx
@@ -50,6 +50,16 @@ class Field(Velocity, Protocol):
         """Return bounds (n,) of the neglected part of the velocity on a box (order 0)."""
 
 
+class Family(Field, Protocol):
+    """A field that depends on m constants c = c_0 + r delta, delta in [-1, 1]^m.
+
+    ``velocity`` is that of delta = 0. ``jacobian`` and ``neglected`` are valid for all delta.
+    """
+
+    def sensitivity(self, theta: Series) -> Series:
+        """Return the derivatives by delta along a curve, for all delta (m blocks of n lanes)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Piece:
     """A polynomial on a piece of time: powers of u = 2 (t - start)/(end - start) - 1."""
@@ -57,6 +67,7 @@ class Piece:
     start: float
     end: float
     coefficients: np.ndarray  # (degree + 1, n)
+    slopes: tuple[np.ndarray, ...] = ()  # derivatives by constants, each (degree + 1, n)
 
     def at(self, u: float) -> np.ndarray:
         """Return P at u, in floats."""
@@ -66,6 +77,14 @@ class Piece:
     def length(self) -> arb:
         """The difference end - start as an Arb ball."""
         return exact(self.end) - exact(self.start)
+
+    def spread(self) -> np.ndarray:
+        """Return bounds (n,) of the distance of the curves of a family from P on the piece."""
+        total = np.zeros(self.coefficients.shape[1])
+        for slope in self.slopes:
+            span_of_slope = hull(slope, 0)
+            total += np.abs(span_of_slope.mid[0]) + span_of_slope.rad[0]
+        return total * (1.0 + 1e-14)
 
 
 class Part(NamedTuple):
@@ -127,6 +146,7 @@ def prove_piece(
     entering: Frame,
     joint: np.ndarray,
     functional: np.ndarray,
+    joint_slopes: tuple[np.ndarray, ...] = (),
 ) -> Proved | Unproved:
     """Enclose all solutions that enter a piece.
 
@@ -145,12 +165,16 @@ def prove_piece(
         between the two polynomials is added to the distance.
     functional
         Weights w (n,) of the functional that is bounded on each part.
+    joint_slopes
+        Slopes of the previous piece, or of the constant start.
     """
     with ctx.workprec(BITS):
         curve = _Curve(field, clock, piece)
         if not curve.is_known:
             return Unproved("the velocity cannot be enclosed on it: the piece is too long")
-        jump = _jump(piece, joint)
+        jump = _jump(piece.coefficients, joint)
+        for slope, before in zip(piece.slopes, joint_slopes, strict=True):
+            jump = [above(exact(x) + exact(y)) for x, y in zip(jump, _jump(slope, before))]
         box_radius = [
             2.3 * x + 4.0 * _ROUNDING * abs(m) + y
             for x, m, y in zip(entering.reach(), piece.coefficients[0], jump)
@@ -172,12 +196,13 @@ class _Curve:
     def __init__(self, field: Field, clock: Clock, piece: Piece) -> None:
         self.field, self.piece, self.length = field, piece, piece.length
         self.n = piece.coefficients.shape[1]
+        self.slopes = [[_matrix(row[:, None]) for row in slope] for slope in piece.slopes]
         self.parts = clock.parts(piece.end - piece.start)
         # a single step of descent evaluates the velocity at its beginning only
         self.shape, self.slack = piece.coefficients, [0.0] * self.n
         if self.parts == 1:
             self.shape = piece.at(-1.0)[None, :]
-            self.slack = _jump(piece, self.shape)
+            self.slack = _jump(piece.coefficients, self.shape)
         order = len(self.shape)
         velocity = field.velocity(_widened(_padded(self.shape, order), self.slack))
         rest = field.velocity(_widened(hull(self.shape, order + 1), self.slack))
@@ -197,7 +222,7 @@ class _Curve:
 
     def jacobian(self, box_radius: list[float]) -> tuple[list[arb_mat], arb_mat] | None:
         """Return matrix coefficients along P + e, |e| <= box_radius, and the remainder."""
-        radius = [x + y for x, y in zip(box_radius, self.slack)]
+        radius = self.around_curve(box_radius)
         series = self.field.jacobian(_widened(_padded(self.shape, _JACOBIAN_ORDER), radius))
         rest = self.field.jacobian(_widened(hull(self.shape, _JACOBIAN_ORDER + 1), radius))
         if not (series.is_finite and np.isfinite(rest.rad[-1] + rest.mid[-1]).all()):
@@ -212,9 +237,50 @@ class _Curve:
         ]
         return matrices, arb_mat(self.n, self.n, last)
 
+    def around_curve(self, box_radius: list[float]) -> list[float]:
+        """Return bounds of |theta - P| for all curves of the family and |e| <= box_radius."""
+        own = np.array(box_radius) + np.array(self.slack) + self.piece.spread()
+        return [float(x) for x in own * (1.0 + 1e-14)]
+
+    def deviations(
+        self, box_radius: list[float], matrices: list[arb_mat], rest: arb_mat
+    ) -> list[tuple[list[arb_mat], arb_mat]] | None:
+        """Return J S + g - S' for each slope S, as vector coefficients and a remainder.
+
+        J and the derivative g of the velocity by the constant are enclosed for all curves of the
+        family and |e| <= box_radius, so that the mean value theorem applies.
+        """
+        if not self.slopes:
+            return []
+        radius, n = self.around_curve(box_radius), self.n
+        field = cast(Family, self.field)
+        drive = field.sensitivity(_widened(_padded(self.shape, _JACOBIAN_ORDER), radius))
+        ahead = field.sensitivity(_widened(hull(self.shape, _JACOBIAN_ORDER + 1), radius))
+        if not (drive.is_finite and np.isfinite(ahead.rad[-1] + ahead.mid[-1]).all()):
+            return None
+        results = []
+        for k, slope in enumerate(self.slopes):
+            lanes = range(n * k, n * (k + 1))
+            terms = [arb_mat(n, 1) for _ in range(len(slope) + _JACOBIAN_ORDER)]
+            for i, matrix in enumerate(matrices):
+                for j, vector in enumerate(slope):
+                    terms[i + j] += matrix * vector
+            for i in range(_JACOBIAN_ORDER + 1):
+                given = [from_ball(drive.mid[i, lane], drive.rad[i, lane]) for lane in lanes]
+                terms[i] += arb_mat(n, 1, given)
+            for j, vector in enumerate(slope[1:]):
+                terms[j] -= vector * (2 * (j + 1) / self.length)
+            size = hull(self.piece.slopes[k], 0)
+            last = [
+                arb(0, 1) * abs(from_ball(ahead.mid[-1, lane], ahead.rad[-1, lane])).upper()
+                for lane in lanes
+            ]
+            results.append((terms, rest * _column(size) + arb_mat(n, 1, last)))
+        return results
+
     def neglected(self, box_radius: list[float]) -> list[float]:
         """Return bounds of the neglected part of the velocity around the whole piece."""
-        radius = [x + y for x, y in zip(box_radius, self.slack)]
+        radius = self.around_curve(box_radius)
         return [float(x) for x in self.field.neglected(_widened(hull(self.shape, 0), radius))]
 
 
@@ -231,10 +297,13 @@ def _propagate(
     jacobian = curve.jacobian(box_radius)
     if jacobian is None:
         return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
+    matrices, rest = jacobian
+    deviations = curve.deviations(box_radius, matrices, rest)
+    if deviations is None:
+        return Unproved("the dependence on the constants cannot be enclosed on it: it is too wide")
     lost = curve.neglected(box_radius)
     if not np.isfinite(lost).all():
         return Unproved("the neglected part of the velocity cannot be bounded on it")
-    matrices, rest = jacobian
     length, width = curve.length / curve.parts, arb(1) / curve.parts
     parts, added, none = [], 0.0, [0.0] * curve.n
     for k in range(curve.parts):
@@ -250,10 +319,12 @@ def _propagate(
         if not all(x.is_finite() for row in matrix for x in row):
             return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
         coupling = coupled(matrix, frame.all_blocks)
+        own_deviations = [(around(terms, centre), last) for terms, last in deviations]
+        apart = _deviation_bounds(inverse, own_deviations, width)
         defect, own, least = (
             lengths(vector, frame.all_blocks)
             for vector in (
-                _bounds(inverse, errors, rests),
+                [x + y for x, y in zip(_bounds(inverse, errors, rests), apart)],
                 _bounds(inverse, errors, tails),
                 _least(inverse, curve),
             )
@@ -264,10 +335,13 @@ def _propagate(
         added += _added(clock, coupling, own, length)
         during = Frame(basis, compared.during, blocks)
         value, rate = _functional(curve, centre, during, local, rest, errors, rests, functional)
+        family = _Family(curve, centre, own_deviations)
+        value, rate = family.enlarged(functional, value, rate)
         start = above(exact(curve.piece.start) + curve.length * k / curve.parts)
         bar = frame.by_coordinate(compared.bar)
         begin = start if k else curve.piece.start
-        parts.append(Part(begin, basis, bar, during.reach(), value, rate))
+        reach = [above(exact(x) + y) for x, y in zip(during.reach(), family.spread())]
+        parts.append(Part(begin, basis, bar, reach, value, rate))
         frame = Frame(basis, compared.after, blocks)
     return Proved(parts, frame, box_radius, added)
 
@@ -330,6 +404,72 @@ def _functional(
     return (below(value), above(value)), (below(rate), above(rate))
 
 
+def _deviation_bounds(
+    inverse: arb_mat, deviations: list[tuple[list[arb_mat], arb_mat]], width: arb
+) -> list[arb]:
+    """Return bounds of the deviations of all slopes on a part, in the coordinates."""
+    n = inverse.nrows()
+    total = [arb(0)] * n
+    for local, remainder in deviations:
+        turned, last = [inverse * term for term in local], inverse * remainder
+        for i in range(n):
+            total[i] += abs(span([term[i, 0] for term in turned], width) + last[i, 0]).upper()
+    return total
+
+
+class _Family:
+    """The curves P + S delta, |delta| <= 1, on a part."""
+
+    def __init__(
+        self, curve: _Curve, centre: arb, deviations: list[tuple[list[arb_mat], arb_mat]]
+    ) -> None:
+        self.n, self.width, self.deviations = curve.n, arb(1) / curve.parts, deviations
+        self.slopes = [around(slope, centre) for slope in curve.slopes]
+        self.rates = [
+            around([v * (2 * (j + 1) / curve.length) for j, v in enumerate(slope[1:])], centre)
+            for slope in curve.slopes
+        ]
+
+    def spread(self) -> list[arb]:
+        """Return bounds of |S delta|, one for each coordinate."""
+        return [
+            sum((self._span(slope, i).upper() for slope in self.slopes), arb(0))
+            for i in range(self.n)
+        ]
+
+    def _span(self, terms: list[arb_mat], i: int) -> arb:
+        return abs(span([term[i, 0] for term in terms], self.width))
+
+    def enlarged(
+        self,
+        functional: np.ndarray,
+        value: tuple[float, float],
+        rate: tuple[float, float],
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return (low, high) of a functional and of its rate for all curves of the family."""
+        row = arb_mat(1, self.n, [exact(w) for w in functional])
+        more, faster = arb(0), arb(0)
+        for slope, velocity, (local, remainder) in zip(self.slopes, self.rates, self.deviations):
+            more += self._span([row * term for term in slope], 0).upper()
+            faster += self._span([row * term for term in velocity], 0).upper()
+            faster += self._span([row * term for term in local], 0).upper()
+            faster += abs((row * remainder)[0, 0]).upper()
+        return _widened_interval(value, more), _widened_interval(rate, faster)
+
+
+def _widened_interval(interval: tuple[float, float], by: arb) -> tuple[float, float]:
+    """Return an interval, enlarged at both ends."""
+    low, high = interval
+    return (below(exact(low) - by), above(exact(high) + by)) if by > 0 else interval
+
+
+def _column(series: Series) -> arb_mat:
+    """Return the constant coefficients of a series as a column of balls."""
+    return arb_mat(
+        series.mid.shape[1], 1, [from_ball(*x) for x in zip(series.mid[0], series.rad[0])]
+    )
+
+
 def _added(clock: Clock, matrix: list[list[arb]], defect: list[arb], length: arb) -> float:
     """Return the distance added by the defect alone, in the metric."""
     distances = [clock.growth(matrix[i][i], length)[1] * d for i, d in enumerate(defect)]
@@ -351,11 +491,9 @@ def _changed_basis(frame: Frame, new: Frame, inverse: arb_mat, jump: list[float]
     return new._replace(radius=radius)
 
 
-def _jump(piece: Piece, joint: np.ndarray) -> list[float]:
+def _jump(coefficients: np.ndarray, joint: np.ndarray) -> list[float]:
     """Return |P(-1) - P_before(1)|."""
-    here = [
-        sum((exact(x) * (-1) ** k for k, x in enumerate(c)), arb(0)) for c in piece.coefficients.T
-    ]
+    here = [sum((exact(x) * (-1) ** k for k, x in enumerate(c)), arb(0)) for c in coefficients.T]
     before = [sum((exact(x) for x in c), arb(0)) for c in joint.T]
     return [above(abs(x - y)) for x, y in zip(here, before)]
 

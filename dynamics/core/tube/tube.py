@@ -7,16 +7,18 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from flint import arb, ctx, fmpq
 
 from dynamics.core.balls.exact import above, below, exact
-from dynamics.core.tube.candidate import collocated, radau_nodes
+from dynamics.core.balls.series import Series
+from dynamics.core.tube.candidate import collocated, nodes_on, radau_nodes, varied
 from dynamics.core.tube.clocks import Clock
 from dynamics.core.tube.piece import (
     BITS,
+    Family,
     Field,
     Frame,
     Part,
@@ -30,6 +32,7 @@ _SHRINK, _GROW = 0.5, 2.5
 _WINDOW, _MOST_REMAINING = 500, 1e6  # window of the stall test; limit of the remaining pieces
 _ROUNDING = 1e-12  # relative to the state: errors below it do not shorten a piece
 _LEAST_LENGTH = 1e-9  # smallest length of a piece relative to the time reached
+_LEAST_OF_FAMILY = 1e-4  # the same for families, whose tubes end because they are too wide
 
 
 class System(Protocol):
@@ -47,6 +50,12 @@ class System(Protocol):
         ToleranceError
             If no field reaches the tolerance.
         """
+
+
+class FamilySystem(System, Protocol):
+    """A system that depends on m constants; its fields are families."""
+
+    start_slopes: tuple[np.ndarray, ...]  # derivatives (n,) of the start by the constants
 
 
 @dataclass
@@ -101,7 +110,11 @@ class Tube:
     def radius(self) -> np.ndarray:
         """Bounds of the distance from the last polynomial at its end, shape (n,)."""
         assert self.frame is not None
-        return np.array(self.frame.reach())
+        reach = [exact(x) for x in self.frame.reach()]
+        for slope in self.pieces[-1].slopes if self.pieces else ():
+            ends = [abs(sum((exact(x) for x in column), arb(0))) for column in slope.T]
+            reach = [x + y for x, y in zip(reach, ends)]
+        return np.array([*map(above, reach)])
 
     def at(self, count: Fraction) -> list[tuple[float, float]]:
         """Return (low, high) of each coordinate at a time, or at a whole number of steps."""
@@ -202,7 +215,8 @@ class _Task:
         reason = "collocation did not converge"
         while True:
             requested = min(length, left)
-            if requested <= _LEAST_LENGTH * now or requested < self.clock.least:
+            least = _LEAST_OF_FAMILY if self.start_slopes else _LEAST_LENGTH
+            if requested <= least * now or requested < self.clock.least:
                 raise _Stopped(f"the pieces are too short: {reason}")
             fitted = self.clock.fitted(requested, left)
             end = now + fitted if fitted < left else self.horizon
@@ -219,6 +233,27 @@ class _Task:
         tube.append(piece, chosen, result)
         growth = 0.8 * max(share, 1e-9) ** (-1.0 / (self.degree + 1))
         tube.length = max(fitted, length) * min(_GROW, growth)
+
+    @property
+    def start_slopes(self) -> tuple[np.ndarray, ...]:
+        """Derivatives of the start by the constants of a family; empty for fixed constants."""
+        return getattr(self.system, "start_slopes", ())
+
+    def _slopes(
+        self, field: Field, curve: np.ndarray, length: float, starts: tuple[np.ndarray, ...]
+    ) -> tuple[np.ndarray, ...]:
+        """Return the derivatives of a curve by the constants of a family."""
+        if not starts:
+            return ()
+        family = cast(Family, field)
+        n = curve.shape[1]
+        drives = [family.sensitivity(Series.exact(x[None, :])).mid[0] for x in nodes_on(curve)]
+        return tuple(
+            varied(
+                field, self.clock, start, length, curve, [x[n * k : n * (k + 1)] for x in drives]
+            )
+            for k, start in enumerate(starts)
+        )
 
     def _first_length(self, chosen: Field, theta: np.ndarray) -> float:
         """Return the length to try at the start of a tube."""
@@ -242,10 +277,15 @@ class _Task:
                     break
         if coefficients is None:
             return None, Unproved("collocation did not converge"), math.inf
-        piece, metric = Piece(start, end, coefficients), self.system.metric
         assert tube.frame is not None
-        joint = tube.pieces[-1].coefficients if tube.pieces else self.system.start[None, :]
-        result = prove_piece(chosen, clock, piece, metric, tube.frame, joint, self.functional)
+        joint, joined = self.system.start[None, :], tuple(x[None, :] for x in self.start_slopes)
+        if tube.pieces:
+            joint, joined = tube.pieces[-1].coefficients, tube.pieces[-1].slopes
+        begun = tuple(slope.sum(axis=0) for slope in joined)
+        slopes = self._slopes(chosen, coefficients, end - start, begun)
+        piece = Piece(start, end, coefficients, slopes)
+        metric, functional = self.system.metric, self.functional
+        result = prove_piece(chosen, clock, piece, metric, tube.frame, joint, functional, joined)
         if isinstance(result, Unproved):
             return piece, result, math.inf
         root = np.sqrt(metric)

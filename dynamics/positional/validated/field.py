@@ -35,7 +35,13 @@ from dynamics.core.balls.exact import ball, exact
 from dynamics.core.balls.series import Series
 from dynamics.positional.problem import Problem
 from dynamics.positional.validated.images import Images
-from dynamics.positional.validated.sums import Tables, jacobian_means, outputs, velocity_means
+from dynamics.positional.validated.sums import (
+    Tables,
+    jacobian_means,
+    linear_means,
+    outputs,
+    velocity_means,
+)
 
 _COEFFICIENTS = np.array([1, -1, 0])  # coefficients s of a patch
 
@@ -81,11 +87,14 @@ class Field:
         Multisets with at least all images of at most K features.
     K
         Largest number of features outside the signal set.
+    nu_radius
+        All nu up to this distance from that of the problem are covered.
     """
 
     problem: Problem
     images: Images
     K: int
+    nu_radius: float = 0.0
 
     @property
     def states(self) -> int:
@@ -112,6 +121,21 @@ class Field:
         """Return the series of F along a curve theta, with one lane per state."""
         weights = Attention.along(self.problem, theta)
         return Series(*outputs(self.images, self._tables(weights, second=False), self.states))
+
+    def by_nu(self, theta: Series) -> Series:
+        """Return the series of the derivative of the velocity by nu, three lanes."""
+        problem = self.problem
+        weights = Attention.along(problem, theta)
+        tables = self._tables(weights, second=False)
+        sT, wTM, wTA, wTB = _series(linear_means(self.images, tables, self.states, problem.p))
+        pull = weights.x.power(problem.p) * _constant(problem.p / exact(problem.tau), theta.order)
+        same, apart = problem.multiplicity[1:]
+        parts = [
+            (sT - wTM).times(problem.kappa),
+            -(wTA * weights.x * pull * weights.Gamma) * _constant(1 / exact(same), theta.order),
+            -(wTB * weights.x * pull * weights.Xi) * _constant(1 / exact(apart), theta.order),
+        ]
+        return _concatenated(parts)
 
     def jacobian(self, theta: Series) -> Series:
         """Return the series of d f_i / d theta_j along a curve theta, nine lanes (by rows)."""
@@ -190,7 +214,8 @@ class Field:
                 for count, s in composition
             ]
             table.append(parts[0] + parts[1] + parts[2])
-        linear = weights.x.times(problem.nu)
+        nu = Series.constant(problem.nu, self.nu_radius, weights.x.order)
+        linear = weights.x * nu if self.nu_radius else weights.x.times(problem.nu)
         return Tables(
             int(T[0]),
             *_stacked(base, (T.size,)),

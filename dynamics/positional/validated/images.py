@@ -75,8 +75,8 @@ class IncompleteError(ArithmeticError):
     """The enumeration of the multisets is incomplete, which is a defect of the code."""
 
 
-@lru_cache(maxsize=4)
-def images(problem: Problem, K: int) -> Images:
+@lru_cache(maxsize=8)
+def images(problem: Problem, K: int, q_radius: float = 0.0) -> Images:
     """Return all multisets with at most K features, and verify that none is missing.
 
     Parameters
@@ -85,6 +85,8 @@ def images(problem: Problem, K: int) -> Images:
         Constants of the data.
     K
         Largest number of features outside the signal set.
+    q_radius
+        The probabilities are enclosed for all q up to this distance from that of the problem.
 
     Raises
     ------
@@ -95,12 +97,8 @@ def images(problem: Problem, K: int) -> Images:
     features, total = features_and_totals(problem, table)
     counts = patterns(problem, table)
     require_complete(problem, K, table, features, counts)
-    weight, error = np.empty(features.size), np.empty(features.size)
-    with ctx.workprec(_BITS):
-        q, N = exact(problem.q), problem.D - problem.C
-        probabilities = [(q / 2) ** k * (1 - q) ** (N - k) for k in range(K + 1)]
-        for i, (k, count) in enumerate(zip(features.tolist(), counts)):
-            weight[i], error[i] = ball(arb(count) * probabilities[k])
+    probabilities = [_probability(problem, k, q_radius) for k in range(K + 1)]
+    weight, error = _weights(features, counts, probabilities)
     order = np.argsort(features, kind="stable")
     lengths = np.diff(table.start)
     start = np.concatenate([[0], np.cumsum(lengths[order])])
@@ -116,6 +114,44 @@ def images(problem: Problem, K: int) -> Images:
         table.type_index[entries],
         table.copies[entries],
     )
+
+
+@lru_cache(maxsize=8)
+def by_q(problem: Problem, K: int, q_radius: float) -> Images:
+    """Return the multisets of :func:`images` with the derivatives of their probabilities by q."""
+    table = enumerate_states(problem, K)
+    features, _ = features_and_totals(problem, table)
+    slopes = [_slope(problem, k, q_radius) for k in range(K + 1)]
+    order = np.argsort(features, kind="stable")
+    weight, error = _weights(features, patterns(problem, table), slopes)
+    return images(problem, K, q_radius)._replace(weight=weight[order], error=error[order])
+
+
+def _probability(problem: Problem, k: int, radius: float) -> arb:
+    """Enclose the probability of a pattern with k features for all q of a box."""
+    with ctx.workprec(_BITS):
+        q, N = exact(problem.q), problem.D - problem.C
+        middle = (q / 2) ** k * (1 - q) ** (N - k)
+        if radius == 0.0:
+            return middle
+        return middle + arb(0, 1) * exact(radius) * abs(_slope(problem, k, radius)).upper()
+
+
+def _slope(problem: Problem, k: int, radius: float) -> arb:
+    """Enclose the derivative of the probability of a pattern by q for all q of a box."""
+    with ctx.workprec(_BITS):
+        q, N = exact(problem.q) + arb(0, 1) * exact(radius), problem.D - problem.C
+        more = k * (q / 2) ** max(k - 1, 0) / 2 * (1 - q) ** (N - k)
+        return more - (N - k) * (q / 2) ** k * (1 - q) ** max(N - k - 1, 0)
+
+
+def _weights(
+    features: np.ndarray, counts: list[int], probabilities: list[arb]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return centres and radii of the products of number of patterns and probability."""
+    with ctx.workprec(_BITS):
+        pairs = [ball(arb(n) * probabilities[k]) for k, n in zip(features.tolist(), counts)]
+    return np.array([x for x, _ in pairs]), np.array([r for _, r in pairs])
 
 
 def features_and_totals(problem: Problem, table: StateTable) -> tuple[np.ndarray, np.ndarray]:

@@ -64,21 +64,13 @@ def outcomes(field: Field, tail: Tail, box: Series) -> Outcomes:
                     error += weight
                 else:
                     undecided += weight
-        beyond = 1 - sum(
-            (
-                from_ball(w, r)
-                for w, r in zip(
-                    images.weight[: field.states].tolist(), images.error[: field.states].tolist()
-                )
-            ),
-            arb(0),
-        )
+        beyond = sum(map(exact, tail.groups.mass[field.K + 1 :].tolist()), arb(0))
         lost = (
             exact(float(tail.bounds(box)[field.K, 0]))
             if math.isfinite(tail.bounds(box)[field.K, 0])
             else arb(0, math.inf)
         )
-        most = (error + undecided + abs(beyond)).upper()
+        most = (error + undecided + beyond).upper()
         return Outcomes(
             (max(0.0, below(loss)), above(loss + lost)),
             (max(0.0, below(error)), min(1.0, above(most))),
@@ -117,18 +109,19 @@ def is_tie(problem: Problem, types: list[tuple[int, int]], copies: list[int]) ->
     return True
 
 
-def floor(problem: Problem) -> float:
+def floor(problem: Problem, q_radius: float = 0.0) -> float:
     r"""Return a lower bound of the loss on the whole plane gamma = rho, :math:`\log2\,P[C+R\le0]`.
 
     R is the sum of the coefficients outside the signal set. The bound is proved for all sizes and
     odd increasing activations in ``symbolic.positional.floor`` (``patchdyn derive floor``). For
     alpha >= 0 the output F has the sign of T = C + R there, so that the loss is at least log 2 for
     T <= 0. For alpha < 0 this holds for T >= 0, which has no smaller probability. For C = 2 it is
-    also a lower bound on rho = beta.
+    also a lower bound on rho = beta. The bound is valid for all q within ``q_radius`` of that of
+    the problem.
     """
     N, C = problem.D - problem.C, problem.C
     with ctx.workprec(_BITS):
-        q, total = exact(problem.q), arb(0)
+        q, total = exact(problem.q) + arb(0, 1) * exact(q_radius), arb(0)
         for k in range(C, min(N, _MOST_FEATURES) + 1):
             signs = sum(math.comb(k, plus) for plus in range((k - C) // 2 + 1))
             total += arb(math.comb(N, k) * signs) * (q / 2) ** k * (1 - q) ** (N - k)

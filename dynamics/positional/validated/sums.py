@@ -172,6 +172,38 @@ def velocity_means(images, tables, count, p):
 
 
 @kernel
+def linear_means(images, tables, count, p):
+    r"""Return E[s T], E[w T (p N + ell T)], E[w T A], E[w T B], each (order + 1,), with radii.
+
+    w = s (1 - s). These are the parts of the derivative of `velocity_means` by ell.
+    """
+    terms = tables.base.shape[2]
+    values, radii = np.zeros((3, terms, _LANES)), np.zeros((3, terms, _LANES))
+    totals, weight, error = np.zeros(_LANES), np.empty(_LANES), np.empty(_LANES)
+    work = np.empty((10, terms, _LANES))
+    F, rF, s, rs, w, rw = work[0], work[1], work[2], work[3], work[4], work[5]
+    x, rx, y, ry = work[6], work[7], work[8], work[9]
+    means, wide = np.zeros((4, terms, _LANES)), np.zeros((4, terms, _LANES))
+    blocks = (count + _LANES - 1) // _LANES
+    share = (blocks + 4) * UNIT
+    for block in range(blocks):
+        load_states(images, tables, block * _LANES, count, values, radii, totals, weight, error)
+        combine(values[0], radii[0], 1.0, tables.linear, tables.linear_radius, totals, F, rF)
+        logistic(F, rF, s, rs, w, rw, x, rx)
+        combine(values[0], radii[0], float(p), tables.linear, tables.linear_radius, totals, y, ry)
+        values[0] = y
+        radii[0] = ry
+        for lane in range(_LANES):  # T is an integer: the products below are rounded once more
+            weight[lane] *= totals[lane]
+            error[lane] = error[lane] * abs(totals[lane]) + UNIT * abs(weight[lane])
+        add_mean(s, rs, weight, error, means[0], wide[0], share)
+        for q in range(3):
+            multiply(w, rw, values[q], radii[q], x, rx)
+            add_mean(x, rx, weight, error, means[q + 1], wide[q + 1], share)
+    return over_lanes(means, wide, blocks)
+
+
+@kernel
 def jacobian_means(images, tables, count, p):
     r"""Return the means in the Jacobian, (12, order + 1), with radii.
 

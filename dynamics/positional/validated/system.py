@@ -3,9 +3,10 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
-from flint import ctx
+from flint import arb, ctx
 
 from dynamics.core.balls.exact import above, exact
 from dynamics.core.balls.series import Series
@@ -14,17 +15,32 @@ from dynamics.positional.population.expectation import Constants, gradient_sum, 
 from dynamics.positional.population.states import StateTable, count_states, enumerate_states
 from dynamics.positional.problem import Problem, State
 from dynamics.positional.validated.field import Field
-from dynamics.positional.validated.images import images
+from dynamics.positional.validated.images import by_q, images
 from dynamics.positional.validated.tail import Tail
 
 #: Default limit of the number of multisets that are summed.
-MOST_STATES = 200_000
+MOST_STATES = 1_000_000
+_BALL = ("mid", "rad")
 _SHARE = 0.25  # fraction of the tolerance that truncation may use
+
+
+class Box(NamedTuple):
+    """Radii of the constants of a problem that vary; 0 for a constant that is fixed."""
+
+    nu: float = 0.0
+    q: float = 0.0
+
+
+#: The box of a single problem.
+POINT = Box()
 
 
 @dataclass(frozen=True)
 class TruncatedField:
     """Velocity from the images with at most K features, in balls and in floats.
+
+    With a box of constants, ``velocity`` is that of its centre, and all other bounds are valid for
+    the whole box.
 
     Attributes
     ----------
@@ -32,15 +48,26 @@ class TruncatedField:
         Velocity in balls.
     tail
         Bounds of the contribution of all other images.
+    box
+        Radii of the constants.
     """
 
     field: Field
     tail: Tail
+    box: Box = POINT
 
     @property
     def K(self) -> int:
         """The largest number of features outside the signal set."""
         return self.field.K
+
+    @cached_property
+    def whole(self) -> Field:
+        """The velocity in balls that contain it for all constants of the box."""
+        if not any(self.box):
+            return self.field
+        problem, K = self.field.problem, self.field.images.K
+        return Field(problem, images(problem, K, self.box.q), self.K, self.box.nu)
 
     def velocity(self, theta: Series) -> Series:
         """Return the Taylor series of the velocity along a curve theta, three lanes."""
@@ -48,7 +75,21 @@ class TruncatedField:
 
     def jacobian(self, theta: Series) -> Series:
         """Return the Taylor series of the Jacobian along a curve theta, nine lanes (by rows)."""
-        return self.field.jacobian(theta)
+        return self.whole.jacobian(theta)
+
+    def sensitivity(self, theta: Series) -> Series:
+        """Return the series of r d f / d c for each constant c with a radius r, for all constants.
+
+        Three lanes for each constant, in the order of `Box`.
+        """
+        parts = []
+        if self.box.nu:
+            parts.append(self.whole.by_nu(theta).times(self.box.nu))
+        if self.box.q:
+            weights = by_q(self.field.problem, self.field.images.K, self.box.q)
+            slope = Field(self.field.problem, weights, self.K, self.box.nu)
+            parts.append(slope.velocity(theta).times(self.box.q))
+        return Series(*(np.concatenate([getattr(x, n) for x in parts], axis=1) for n in _BALL))
 
     def neglected(self, box: Series) -> np.ndarray:
         """Return bounds (3,), valid on a box, of the velocity from all other images."""
@@ -89,12 +130,18 @@ class ReducedSystem:
         represented by the nearest float and a radius.
     most_states
         Largest number of multisets that are summed.
+    box
+        Radii of the constants: the system is a family with the problem at its centre.
     """
 
     def __init__(
-        self, problem: Problem, initial: State | None = None, most_states: int = MOST_STATES
+        self,
+        problem: Problem,
+        initial: State | None = None,
+        most_states: int = MOST_STATES,
+        box: Box = POINT,
     ) -> None:
-        self.problem = problem
+        self.problem, self.box = problem, box
         self.metric = np.array(problem.multiplicity)
         self.start = np.array(problem.initial_state if initial is None else initial, float)
         self.start_radius = np.zeros(3)
@@ -102,10 +149,23 @@ class ReducedSystem:
             with ctx.workprec(128):
                 root = (exact(problem.nu).log() / (problem.p - 1)).exp()
                 self.start_radius[0] = above(abs(root - exact(self.start[0])))
-        self.tail = Tail(problem)
+        self.start_slopes = tuple(np.zeros(3) for radius in box if radius)
+        if initial is None and box.nu:
+            self._vary_start()
+        self.tail = Tail(problem, q_radius=box.q, nu_radius=box.nu)
         counts = count_states(problem, min(problem.D - problem.C, 60))
         self.most_K = int(np.searchsorted(counts, most_states, side="right")) - 1
         self._images = images(problem, min(4, self.most_K))
+
+    def _vary_start(self) -> None:
+        """Add the dependence of Parametrization 3.1 on nu: a slope, and the second order."""
+        with ctx.workprec(128):
+            power, radius = arb(1) / (self.problem.p - 1), exact(self.box.nu)
+            nu = exact(self.problem.nu)
+            self.start_slopes[0][0] = float((power * nu ** (power - 1) * radius).mid())
+            whole = nu + arb(0, 1) * radius
+            slope = power * whole ** (power - 1) * radius - exact(float(self.start_slopes[0][0]))
+            self.start_radius[0] = above(exact(self.start_radius[0]) + abs(slope).upper())
 
     def field(self, theta: np.ndarray, tolerance: float) -> TruncatedField:
         """Return the smallest field that neglects at most a quarter of tolerance x |velocity|.
@@ -143,4 +203,4 @@ class ReducedSystem:
         """Return the field of the images with at most K features."""
         if K > self._images.K:
             self._images = images(self.problem, min(K + 1, self.most_K))
-        return TruncatedField(Field(self.problem, self._images, K), self.tail)
+        return TruncatedField(Field(self.problem, self._images, K), self.tail, self.box)

@@ -24,26 +24,44 @@ from dynamics.positional.validated.field import Attention
 _BITS = 128
 
 
-@lru_cache(maxsize=4)
-def groups(problem: Problem) -> Neglected:
-    """Return all images grouped by N = 0 .. k_max and N > k_max, with certified probabilities."""
+@lru_cache(maxsize=8)
+def groups(problem: Problem, q_radius: float = 0.0) -> Neglected:
+    """Return all images grouped by N = 0 .. k_max and N > k_max, with certified probabilities.
+
+    They are valid for all q within ``q_radius`` of that of the problem. The probability of
+    N > k_max increases with q.
+    """
     rough = binomial_tail(problem)
     N, k_max = problem.D - problem.C, rough.mass.size - 2
     with ctx.workprec(_BITS):
-        q = exact(problem.q)
-        mass = [arb(math.comb(N, k)) * q**k * (1 - q) ** (N - k) for k in range(k_max + 1)]
-        beyond = max(0.0, above(1 - sum(mass, arb(0)))) if k_max < N else 0.0
+        middle, radius = exact(problem.q), exact(q_radius)
+
+        def masses(q: arb) -> list[arb]:
+            return [arb(math.comb(N, k)) * q**k * (1 - q) ** (N - k) for k in range(k_max + 1)]
+
+        largest = sum(masses(middle + radius), arb(0))
+        beyond = max(0.0, above(1 - largest)) if k_max < N else 0.0
+        mass = masses(middle + arb(0, 1) * radius)
         exact_mass = np.array([*map(above, mass), beyond])
     return rough._replace(mass=exact_mass)
 
 
 class Tail:
-    """Bounds of the contribution of images with more than K features, for all K."""
+    """Bounds of the contribution of images with more than K features, for all K.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    problem
+        Constants.
+    q_radius, nu_radius
+        The bounds are valid for all q and nu up to this distance from those of the problem.
+    """
+
+    def __init__(self, problem: Problem, q_radius: float = 0.0, nu_radius: float = 0.0) -> None:
         self.problem = problem
-        self.groups = groups(problem)
-        self.constants = Constants.of(problem)
+        self.groups = groups(problem, q_radius)
+        largest = above(exact(problem.nu) + exact(nu_radius)) if nu_radius else problem.nu
+        self.constants = Constants.of(problem)._replace(nu=largest)
 
     def bounds(self, box: Series) -> np.ndarray:
         """Return bounds for all states of a box.

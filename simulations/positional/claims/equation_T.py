@@ -48,7 +48,7 @@ def rows(problem: Problem) -> Iterator[dict[str, Any]]:
     """Yield the conclusions at each of `HORIZONS` on the flow of one problem."""
     population = runs.population(problem, theorem.TOLERANCE)
     path = gradient_flow(
-        population, horizon=theorem.horizon(problem, HORIZONS[-1]), rtol=1e-8, records=300
+        population, horizon=theorem.horizon(problem, HORIZONS[-1]), rtol=1e-6, records=300
     )
     small = theorem.small(problem)
     faster = theorem.flow(problem.replace(temperature=1.0), theorem.TOLERANCE)

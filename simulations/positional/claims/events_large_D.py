@@ -177,7 +177,7 @@ CLAIM = Claim(
     tolerance=LOSS_GOAL,
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
     thorough_note=(
-        "nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well; "
+        "D = 10^4 too; nu = D^(-1/2) at qD = C^2 and at D = 10^6, and the contrast at D = 10^5; "
         "T1 at D = 10^5, qD = 4, nu = 1/D for three horizons beyond the goal"
     ),
     assumptions="the Fourier expectation, certified at 1e-8",

@@ -34,9 +34,13 @@ def measure(context: Context) -> Measurement:
     state = State(*STATE)
     problems = [Problem(D=64, C=4, q=qD / 64) for qD in FEATURES]
     tolerances = (1e-2, 1e-6, 1e-10) if context.quick else (1e-1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
-    samples = (1_000, 10_000, 30_000) if context.quick else (1_000, 10_000, 100_000, 300_000)
+    samples = context.choose(
+        quick=(1_000, 10_000, 30_000),
+        full=(1_000, 10_000, 100_000),
+        thorough=(1_000, 10_000, 100_000, 300_000),
+    )
     seeds = seeds_of(context.seed, 5 if context.quick else 8)
-    seconds_per_timing = 0.01 if context.quick else 0.1
+    seconds_per_timing = context.choose(quick=0.01, full=0.03, thorough=0.1)
     panels = [
         compare_methods(problem, state, REFERENCE, tolerances, samples, seeds, seconds_per_timing)
         for problem in context.track(problems)
@@ -342,4 +346,5 @@ CLAIM = Claim(
     ),
     tolerance=SIGMAS,
     quick_note="three tolerances instead of six, samples up to 30,000, five seeds instead of eight",
+    thorough_note="samples up to 300,000 instead of 100,000",
 )

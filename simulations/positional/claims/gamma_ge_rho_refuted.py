@@ -15,13 +15,14 @@ from simulations.validated import Checked
 
 def measure(context: Context) -> Measurement:
     """Enclose the flows; determine when gamma < rho."""
+    chosen = problems()[: 2 if context.quick else None]
     rows = [
         row(
             problem,
             proved_runs.checked_flow(problem, context.quick),
             proved_runs.reduced_flow(problem, context.quick),
         )
-        for problem in context.track(problems())
+        for problem in context.track(chosen)
     ]
     figure = proved_runs.tube_figure(
         "gamma-ge-rho-refuted",
@@ -29,7 +30,7 @@ def measure(context: Context) -> Measurement:
         proved_runs.flow(runs.CROWDED, context.quick),
         ": below zero where the claim gamma >= rho is refuted",
     )
-    return Measurement({"tubes": TUBES.frame(rows)}, proved_runs.settings(problems()), (figure,))
+    return Measurement({"tubes": TUBES.frame(rows)}, proved_runs.settings(chosen), (figure,))
 
 
 def problems() -> tuple[Problem, ...]:
@@ -110,7 +111,7 @@ CLAIM = Claim(
         "gamma < rho is proved in {refuted} problems, at the longest from time {begin!u:.3g} to "
         "{end!d:.5g}."
     ),
-    quick_note="D = 16 to time 2 instead of 32500",
+    quick_note="D = 16 to time 2 of 32500, D = 6 to 10 of 100; not the problem at qD = C^2",
     assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )

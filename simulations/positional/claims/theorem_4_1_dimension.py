@@ -45,7 +45,7 @@ def measure(context: Context) -> Measurement:
 def rows(c: float, D: int) -> Iterator[dict[str, Any]]:
     """Yield the conclusions of a problem at each of `HORIZONS`."""
     problem = Problem.parametrization_3_1(D, C, q=C / D, d=round(D**c))
-    path = runs.flow(problem, theorem.TOLERANCE, float(D) ** HORIZONS[-1], records=300)
+    path = runs.flow(problem, theorem.TOLERANCE, float(D) ** HORIZONS[-1], records=300, rtol=1e-6)
     population = runs.population(problem, theorem.TOLERANCE)
     for power in HORIZONS:
         values = theorem.conclusions(path, population, float(D) ** power)

@@ -126,7 +126,9 @@ CLAIM = Claim(
         "with test error at most {error!u:.1e}."
     ),
     tolerance=ERROR_GOAL,
-    thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
+    thorough_note=(
+        "D = 10^4 too; nu = D^(-1/2) at qD = C^2 and at D = 10^6, and the contrast at D = 10^5"
+    ),
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
     assumptions="the Fourier expectation, certified at 1e-8",
     group="large-D",

@@ -217,9 +217,10 @@ CLAIM = Claim(
         "{pretrained}, {scratch} from scratch."
     ),
     tolerance=TOLERANCE,
-    quick_note="D = 16, 32 instead of 16 to 128, judged at D = 32 on 800 runs instead of 1200",
+    quick_note="D = 16, 32 instead of 16 to 128, judged at D = 32 alone",
     thorough_note=(
-        "judged on 2400, 1600 and 1200 runs instead of 1200, 800 and 400; D = 64 from scratch too"
+        "judged on 2400, 1600 and 1200 runs instead of 800, 800 and 400; 25 runs of each learner "
+        "instead of 15 or 5; D = 64 from scratch too"
     ),
     assumptions="descent on (E); held-out samples, given to the model as projections only",
     group="transfer",

@@ -221,7 +221,7 @@ CLAIM = Claim(
     ),
     tolerance=FINE,
     quick_note="D = 16, 32 instead of 16 to 128, no qD = C^2",
-    thorough_note="25 runs of the costly learners instead of 5",
+    thorough_note="25 runs of each learner instead of 15 or 5; pre-training at qD = 4, D = 64 too",
     assumptions=(
         "descent on (E); L-BFGS for logistic regression; the exact law of the sum of patches; "
         "multinomial counts behind the bound"

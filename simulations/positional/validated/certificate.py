@@ -8,6 +8,7 @@ from typing import Any
 from dynamics.core.files import replacing
 from dynamics.core.tube.clocks import Descent
 from dynamics.positional.validated.system import TruncatedField
+from simulations.positional.validated.box import BoxProof
 from simulations.positional.validated.proof import Proof
 
 FORMAT = "patchdyn tube 2"
@@ -65,6 +66,40 @@ def conclusions(proof: Proof) -> dict[str, Any]:
         "forever": proof.forever,
         "loss": list(proof.loss),
         "test_error": list(proof.test_error),
+    }
+
+
+def box_conclusions(proof: BoxProof) -> dict[str, Any]:
+    """Return the statements of a proof for a box of constants as plain data.
+
+    Those about all constants are None unless the whole box is proved; infinite times are None.
+    """
+    names = "enclosure gap_positive_from association association_until forever loss test_error"
+    whole: dict[str, Any] = dict.fromkeys(names.split())
+    if proof.proved:
+        since, until = proof.gap_positive_from, proof.association_until
+        whole |= {
+            "enclosure": {name: list(ends) for name, ends in proof.enclosure._asdict().items()},
+            "gap_positive_from": since if math.isfinite(since) else None,
+            "association": proof.association,
+            "association_until": until if math.isfinite(until) else None,
+            "forever": proof.forever,
+            "loss": list(proof.loss),
+            "test_error": list(proof.test_error),
+        }
+    return {
+        "proved": proof.proved,
+        "box": {
+            name: [getattr(proof.low, name), getattr(proof.high, name)] for name in proof.varied
+        },
+        "fraction": proof.fraction,
+        "solver": "flow",
+        "horizon": proof.horizon,
+        **whole,
+        "parts": [
+            {name: list(part.ends(name)) for name in proof.varied} | conclusions(part.proof)
+            for part in proof.parts
+        ],
     }
 
 

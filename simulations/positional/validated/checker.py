@@ -3,7 +3,7 @@ r"""Independent checker of tube certificates; it shares no code with the prover.
 A certificate contains a tube alone: polynomials P and, for each part of a piece, coordinates B and
 bounds ``bar``. Everything that is reported is derived here: the enclosure at the end, the sign of
 gamma - rho on each part, loss, test error, the floor of the loss, patch association. The model is
-in `checker_model`.
+in `checker_model`. It computes in one of two arithmetics: FLINT and NumPy, or pure Python.
 
 Theorem. Let z = B^-1 (theta - P), |z| <= v at the start of a part of length h, M = B^-1 J B for
 |theta - P| <= |B| bar, d a bound of the defect, b_i = d_i + sum_{j != i} |M_ij| bar_j and
@@ -17,14 +17,12 @@ from __future__ import annotations
 import json
 import math
 from functools import reduce
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from flint import arb, arb_mat, arb_poly, ctx, fmpq
+from types import ModuleType
+from typing import Any
 
 from simulations.positional.validated.checker_model import (
-    Interval,
     Model,
     Rejected,
     TooLarge,
@@ -35,17 +33,19 @@ from simulations.positional.validated.checker_model import (
     number,
     require,
 )
+from simulations.positional.validated.checker_text import Box, Checked, checked_as_text
 
-__all__ = ["Box", "Checked", "Rejected", "TooLarge", "check"]
+__all__ = ["Box", "Checked", "Rejected", "TooLarge", "check", "verdict"]
 
 FORMAT, FIELDS = "patchdyn tube 2", "format problem learning_rate start horizon pieces"
 PIECE = "end K coefficients parts"
 BITS, JACOBIAN_ORDER = 80, 4
+ARITHMETICS = {"flint": "checker_images", "python": "checker_lists"}
 MOST_BYTES, MOST_PIECES, MOST_PARTS, MOST_TERMS = 2**25, 20_000, 64, 32
 MOST_IMAGES, MOST_WORK, MOST_ENTRIES = 200_000, 30_000_000, 20_000_000
 
 
-def compared(M: arb_mat, begin: list[arb], errors: Any, bar: Any, time: Any, eta: Any) -> Any:
+def compared(M: Any, begin: list[Any], errors: Any, bar: Any, time: Any, eta: Any) -> Any:
     """Return bounds of |z| on a part and at its end, by the theorem; None if it does not apply.
 
     Parameters
@@ -79,79 +79,31 @@ def compared(M: arb_mat, begin: list[arb], errors: Any, bar: Any, time: Any, eta
     return bar, after
 
 
-class Box(NamedTuple):
-    """(low, high) of each order parameter."""
-
-    alpha: Interval
-    gamma: Interval
-    rho: Interval
-
-
-class Checked(NamedTuple):
-    """Statements that a certificate proves, all derived by the checker.
-
-    Times of descent are learning rate x steps, except for ``horizon``.
-
-    Attributes
-    ----------
-    problem, start, learning_rate
-        Constants, initial state (None: Parametrization 3.1), learning rate (None: the flow).
-    horizon, time, pieces
-        Time of the flow or number of steps; final time; number of pieces.
-    enclosure
-        (low, high) of alpha, gamma, rho at the end.
-    gap
-        Start, low and high of gamma - rho for each part.
-    gap_positive_from
-        Time from which gamma > rho to the end; infinite if not at the end.
-    gap_negative
-        Maximal time intervals on which gamma < rho.
-    loss, test_error
-        (low, high) at the end; ties count as errors.
-    floor
-        Lower bound of the loss on gamma = rho.
-    forever
-        Whether gamma > rho at all later times.
-    association, association_until
-        Whether patch association holds at the end, and until when; 0 if not, infinite if forever.
-    """
-
-    problem: dict[str, Any]
-    start: list[float] | None
-    learning_rate: float | None
-    horizon: float
-    time: float
-    pieces: int
-    enclosure: Box
-    gap: list[tuple[float, float, float]]
-    gap_positive_from: float
-    gap_negative: list[Interval]
-    loss: Interval
-    test_error: Interval
-    floor: float
-    forever: bool
-    association: bool
-    association_until: float
-
-
 class Check:
     """State of the check of a record: |z| <= v in the coordinates ``basis`` around its curve."""
 
-    def __init__(self, record: dict[str, Any]) -> None:
+    def __init__(self, record: dict[str, Any], arithmetic: ModuleType) -> None:
+        self.arithmetic, arb = arithmetic, arithmetic.arb
         fields(record, FIELDS)
         require(record["format"] == FORMAT, f"format = {str(record['format'])[:40]} is not known")
-        self.record, self.model, rate = record, Model(record["problem"]), record["learning_rate"]
-        self.eta, start = None if rate is None else number(rate), record["start"]
+        self.record, self.model = record, Model(record["problem"], arithmetic)
+        rate, start = record["learning_rate"], record["start"]
+        self.eta = None if rate is None else self.number(rate)
         require(self.eta is None or self.eta > 0, "a learning rate is not positive")
         self.limits(record["pieces"])
         self.model.enumerate(max(piece["K"] for piece in record["pieces"]))
-        self.basis, self.count, self.v = arb_mat(3, 3, 1), fmpq(0), [arb(0)] * 3
-        with ctx.workprec(256):  # Parametrization 3.1
+        self.basis, self.count = arithmetic.arb_mat(3, 3, 1), arithmetic.fmpq(0)
+        self.v = [arb(0)] * 3
+        with arithmetic.ctx.workprec(256):  # Parametrization 3.1
             root = (self.model.nu.log() / (self.model.p - 1)).exp()
-        self.end = [root, 0, 0] if start is None else [number(x) for x in start]
+        self.end = [root, 0, 0] if start is None else [self.number(x) for x in start]
         require(len(self.end) == 3, "a start must have three coordinates")
         self.leads = self.end[1] >= self.end[2]  # gamma >= rho now
-        self.parts: list[tuple[Any, arb, bool]] = []  # start, gamma - rho, whether it is positive
+        self.parts: list[tuple[Any, Any, bool]] = []  # start, gamma - rho, whether it is positive
+
+    def number(self, x: Any) -> Any:
+        """Return a number of the record as an exact rational number."""
+        return number(x, self.arithmetic.fmpq)
 
     def limits(self, pieces: list[Any]) -> None:
         """Raise Rejected without pieces, TooLarge if the computation would be too expensive."""
@@ -173,10 +125,12 @@ class Check:
 
     def piece(self, piece: dict[str, Any]) -> None:
         """Check one piece and move to its end."""
+        use, number = self.arithmetic, self.number
+        arb, arb_mat, arb_poly = use.arb, use.arb_mat, use.arb_poly
         parts, start, length = piece["parts"], self.count, number(piece["end"]) - self.count
-        where = f"after {float(start.p) / float(start.q)!r}"
+        where = f"after {float(start.numerator) / float(start.denominator)!r}"
         require(length > 0, f"a piece {where} has no length")
-        whole = self.eta is None or (length / len(parts)).q == 1
+        whole = self.eta is None or (length / len(parts)).denominator == 1
         require(parts and whole, f"a piece {where} has no parts, or no whole steps")
         curve = [arb_poly([number(row[i]) for row in piece["coefficients"]]) for i in range(3)]
         jump = bounds(self.basis.inv(), [P(-1) - x for P, x in zip(curve, self.end)])
@@ -217,8 +171,9 @@ class Check:
 
     def result(self) -> Checked:
         """Return the statements that follow from all pieces; raise Rejected if some are missing."""
-        record, model, unit = self.record, self.model, self.eta or fmpq(1)
-        horizon = number(record["horizon"])
+        record, model, arb = self.record, self.model, self.arithmetic.arb
+        unit = self.eta or self.arithmetic.fmpq(1)
+        horizon = self.number(record["horizon"])
         require(self.count == horizon, "the pieces do not end at the horizon")
         ends = [at + arb(0, r) for at, r in zip(self.end, bounds(self.basis, self.v))]
         enclosure = Box(*map(interval, ends))
@@ -226,7 +181,7 @@ class Check:
         times = [begin * unit for begin, _, _ in self.parts] + [self.count * unit]
         sure = [leads for _, _, leads in self.parts]
         first = len(sure) - sure[::-1].index(False) if False in sure else 0
-        since = math.inf if not sure[-1] else interval(times[first])[1] if first else 0.0
+        since = math.inf if not sure[-1] else interval(arb(times[first]))[1] if first else 0.0
         negative: list[list[Any]] = []
         for (_, value, _), begin, end in zip(self.parts, times, times[1:]):
             if value < 0 and negative and negative[-1][1] == begin:
@@ -241,7 +196,9 @@ class Check:
         if associates and forever:
             duration = model.D * (model.D - model.C) * (model.beta - arb(rho)) ** 2 / arb(loss[1])
             until = math.inf if model.C == 2 else interval(horizon + duration)[0]
-        gap = [(interval(t)[0], *interval(value)) for t, (_, value, _) in zip(times, self.parts)]
+        gap = [
+            (interval(arb(t))[0], *interval(value)) for t, (_, value, _) in zip(times, self.parts)
+        ]
         return Checked(
             problem=record["problem"],
             start=record["start"],
@@ -252,7 +209,7 @@ class Check:
             enclosure=enclosure,
             gap=gap,
             gap_positive_from=since,
-            gap_negative=[(interval(a)[1], interval(b)[0]) for a, b in negative],
+            gap_negative=[(interval(arb(a))[1], interval(arb(b))[0]) for a, b in negative],
             loss=loss,
             test_error=error,
             floor=floor,
@@ -262,7 +219,9 @@ class Check:
         )
 
 
-def check(certificate: Path | dict[str, Any], progress: Any = None) -> Checked:
+def check(
+    certificate: Path | dict[str, Any], progress: Any = None, arithmetic: str = "flint"
+) -> Checked:
     """Check a certificate and return the statements that it proves.
 
     Parameters
@@ -271,6 +230,8 @@ def check(certificate: Path | dict[str, Any], progress: Any = None) -> Checked:
         A file, or its content.
     progress
         Called with the fraction of the pieces that is checked.
+    arithmetic
+        ``flint``: balls of FLINT and NumPy; ``python``: balls in pure Python, which is slower.
 
     Returns
     -------
@@ -284,14 +245,15 @@ def check(certificate: Path | dict[str, Any], progress: Any = None) -> Checked:
     TooLarge
         If the check would take too long or too much memory; nothing is computed.
     """
-    cap = ctx.cap
+    use = import_module(f"{__package__}.{ARITHMETICS[arithmetic]}")
+    cap = use.ctx.cap
     try:
-        with ctx.workprec(BITS), np.errstate(all="ignore"):
+        with use.precision(BITS):
             record: Any = certificate
             if isinstance(certificate, Path):
                 allow("bytes", certificate.stat().st_size, MOST_BYTES)
                 record = json.loads(certificate.read_text(encoding="utf-8"))
-            state = Check(record)
+            state = Check(record, use)
             for i, piece in enumerate(record["pieces"]):
                 state.piece(piece)
                 if progress is not None:
@@ -300,4 +262,14 @@ def check(certificate: Path | dict[str, Any], progress: Any = None) -> Checked:
     except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as failure:
         raise Rejected(f"this is no certificate of a tube: {failure!r}"[:300]) from failure
     finally:
-        ctx.cap = cap
+        use.ctx.cap = cap
+
+
+def verdict(path: str, progress: Any, arithmetic: str) -> tuple[str, str]:
+    """Check a file; return ``checked``, ``rejected`` or ``not checked``, and the text to print."""
+    try:
+        return "checked", checked_as_text(check(Path(path), progress, arithmetic))
+    except Rejected as rejection:
+        return "rejected", f"rejected: {rejection}"
+    except TooLarge as limit:
+        return "not checked", str(limit)

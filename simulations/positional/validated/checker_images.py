@@ -11,14 +11,28 @@ sums, products and quotients of NumPy, and Arb. It shares no code with the prove
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, arb_series, ctx
+from flint import arb, arb_mat, arb_poly, arb_series, ctx, fmpq
+
+from simulations.positional.validated.checker_multisets import Multisets
+
+__all__ = ["Images", "arb", "arb_mat", "arb_poly", "arb_series", "convolved", "ctx", "fmpq"]
+__all__ += ["logistic", "precision", "spread"]
 
 BLOCK, U, UP, TINY = 32, 2.0**-53, 1.0 + 2.0**-30, 1e-290
 FAR, STEPS = 700, 16  # |F| is clipped at FAR: s < 1e-300 is below TINY; 1/STEPS: grid of e^x
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Compute with a number of bits within a block, without warnings of NumPy."""
+    with ctx.workprec(bits), np.errstate(all="ignore"):
+        yield
 
 
 class Balls(NamedTuple):
@@ -97,58 +111,26 @@ def spread(centre: Balls, slopes: list[Balls], radii: list[Any]) -> Balls:
     return Balls(centre.mid, (centre.rad + rad) * UP)
 
 
-class Images:
-    """All images with at most K features, as multisets of sets of patches.
-
-    Parameters
-    ----------
-    D, C, p, q
-        Constants of the problem.
-    K
-        Largest number of features outside the signal set.
+class Images(Multisets):
+    """All images with at most K features, as vectors.
 
     Attributes
     ----------
-    complete
-        Whether the numbers of images with each number of features are correct.
-    upto
-        Numbers of multisets with at most 0 .. K features.
-    probability
-        Probability of each multiset.
     integers
         Coefficients m of F, (multisets, powers + 1).
     """
 
     def __init__(self, D: int, C: int, p: int, q: arb, K: int) -> None:
-        self.D, self.C, self.p, self.N, self.others = D, C, p, D - C, D // C - 1
-        multisets = sorted(self.multisets(K), key=lambda image: image[1])
-        sums = [sum(image[0] for image in multisets if image[1] == k) for k in range(K + 1)]
-        self.complete = sums == [math.comb(self.N, k) * 2**k for k in range(K + 1)]
-        self.upto = [sum(image[1] <= k for image in multisets) for k in range(K + 1)]
-        pattern = [(q / 2) ** k * (1 - q) ** (self.N - k) for k in range(K + 1)]
-        self.probability = [image[0] * pattern[image[1]] for image in multisets]
-        self.integers = self.monomials(multisets)
+        super().__init__(D, C, p, q, K)
+        self.integers = self.monomials(self.images)
         self.m = self.integers.astype(float).T
         self.fine = 2.0 ** (math.ceil(math.log2(abs(self.m).sum(axis=0).max())) - 52)
         self.inexact = (self.integers.dtype == object) * 4 * U * len(self.m)  # above 2^53
         self.weight = balls(self.probability)
 
-    def multisets(self, K: int) -> list[Any]:
-        """Return (patterns, features, T, empty sets, ((a, b, sets with a +1 and b -1), ...))."""
-        images: list[Any] = [(1, 0, self.C, self.others, ())]
-        for a, b in ((a, k - a) for k in range(1, min(self.C, K) + 1) for a in range(k + 1)):
-            ways = math.comb(self.C, a + b) * math.comb(a + b, a)
-            for count, k, T, empty, sets in tuple(images):
-                for m in range(1, min(empty, (K - k) // (a + b)) + 1):
-                    patterns, features = count * math.comb(empty, m) * ways**m, k + m * (a + b)
-                    image = patterns, features, T + m * (a - b), empty - m, (*sets, (a, b, m))
-                    images.append(image)
-        return images
-
-    def powers(self) -> list[tuple[int, int, int]]:
-        """Return (i, j, k) with i + j + k = p."""
-        p = self.p
-        return [(i, j, p - i - j) for i in range(p + 1) for j in range(p + 1 - i)]
+    def rows(self, count: int) -> list[list[int]]:
+        """Return the integers of the first images."""
+        return self.integers[:count].tolist()
 
     def monomials(self, images: list[Any]) -> Any:
         """Return sum over patches of s^i n^j T^k, and T, exactly; (images, powers + 1).

@@ -1,23 +1,20 @@
 r"""Model of the independent checker: the velocity, its derivatives, loss and test error.
 
 The output F of an image is a sum of integers times functions of (alpha, gamma, rho). The loss is
-E log(1 + e^-F); gradient and Hessian are computed with dual numbers. The functions are Arb series;
-images and means over them are in `checker_images`. No code is shared with the prover.
+E log(1 + e^-F); gradient and Hessian are computed with dual numbers. The functions are series of
+balls. Balls, images and means over these are in an *arithmetic*, a module: `checker_images` with
+FLINT and NumPy, or `checker_lists` in pure Python. No code is shared with the prover.
 """
 
 from __future__ import annotations
 
 import math
 from functools import reduce
+from types import ModuleType
 from typing import Any
-
-from flint import arb, arb_mat, arb_poly, arb_series, ctx, fmpq
-
-from simulations.positional.validated.checker_images import Images, convolved, logistic, spread
 
 CONSTANTS = "D C p q nu tau kappa beta"
 MOST_PATCHES, MOST_POWER, SHARES = 5000, 99, 2
-UNITS = [[arb_series([int(i == j)]) for j in range(3)] for i in range(4)]
 Interval = tuple[float, float]
 
 
@@ -49,22 +46,27 @@ def fields(record: Any, names: str) -> None:
     require(not wrong, f"fields are missing or not known: {', '.join(wrong)[:200]}")
 
 
-def number(x: Any) -> Any:
-    """Return a float or an integer as an exact rational number (fmpq)."""
+def number(x: Any, rational: Any) -> Any:
+    """Return a float or an integer as an exact rational number of an arithmetic (``fmpq``)."""
     require(type(x) in (int, float) and math.isfinite(x), f"{x!r} is not a finite number")
-    return fmpq(*x.as_integer_ratio())
+    return rational(*x.as_integer_ratio())
 
 
-def bounds(matrix: arb_mat, vector: Any) -> list[arb]:
+def bounds(matrix: Any, vector: Any) -> list[Any]:
     """Return bounds of the moduli of a (3, 3) matrix times a vector with any signs."""
     rows = [[matrix[i, j].abs_upper() * abs(vector[j]) for j in range(3)] for i in range(3)]
-    return [sum(row, arb(0)).abs_upper() for row in rows]
+    return [sum(row[1:], row[0]).abs_upper() for row in rows]
 
 
 def interval(ball: Any) -> Interval:
     """Return floats (low, high) that enclose a ball."""
-    low, high = float(arb(ball).lower()), float(arb(ball).upper())
+    low, high = float(ball.lower()), float(ball.upper())
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+
+
+def softplus(x: Any) -> Any:
+    """Return log(1 + e^x) for a ball of one number, without large exponentials."""
+    return x.max(0 * x) + (-abs(x)).exp().log1p()
 
 
 class Dual:
@@ -108,6 +110,8 @@ class Model:
     ----------
     constants
         Mapping from name to constant of the problem.
+    arithmetic
+        Module of balls and images.
 
     Raises
     ------
@@ -115,13 +119,16 @@ class Model:
         If they are not those of a problem, or too large.
     """
 
-    def __init__(self, constants: dict[str, Any]) -> None:
+    def __init__(self, constants: dict[str, Any], arithmetic: ModuleType) -> None:
         fields(constants, CONSTANTS)
+        self.arithmetic, arb, fmpq = arithmetic, arithmetic.arb, arithmetic.fmpq
+        series = arithmetic.arb_series
+        self.units = [[series([int(i == j)]) for j in range(3)] for i in range(4)]
         D, C, p = sizes = [constants[name] for name in ("D", "C", "p")]
         whole = all(type(x) is int and x >= 2 for x in sizes)
         require(whole and C < D and D % C == 0 and p % 2 == 1, "no problem has these sizes")
         names = ("q", "nu", "tau", "kappa", "beta")
-        *positive, self.beta = [arb(number(constants[name])) for name in names]
+        *positive, self.beta = [arb(number(constants[name], fmpq)) for name in names]
         self.q, self.nu, self.tau, self.kappa = positive
         require(self.q <= 1 and all(x > 0 for x in positive), "no problem has these parameters")
         allow("D - C", D - C, MOST_PATCHES)
@@ -129,6 +136,7 @@ class Model:
         allow("(D - C) (C + 1)", (D - C) * (C + 1), 20 * MOST_PATCHES)
         self.D, self.C, self.p = D, C, p
         self.N, self.others, self.weights = D - C, D // C - 1, (1, D * (C - 1), D * (D - C))
+        self.shares = [1 / arb(weight) for weight in self.weights]
         self.rest: dict[int, Any] = {}
 
     def sizes(self, K: int) -> list[int]:
@@ -143,7 +151,7 @@ class Model:
 
     def enumerate(self, K: int) -> None:
         """Enumerate all images with at most K features; raise Rejected if one is missing."""
-        self.images = Images(self.D, self.C, self.p, self.q, K)
+        self.images = self.arithmetic.Images(self.D, self.C, self.p, self.q, K)
         require(self.images.complete, f"the images with at most {K} features are not complete")
 
     def attention(self, gamma: Dual, rho: Dual) -> tuple[Dual, Dual, Dual, Dual]:
@@ -168,19 +176,23 @@ class Model:
             functions.append(ways * top * powers[0][i] * powers[1][j] * powers[2][k])
         return [*functions, self.nu * x]
 
-    def velocity(self, theta: list[Any], K: int) -> list[arb_series]:
+    def velocity(self, theta: list[Any], K: int) -> list[Any]:
         """Return the velocity E[s F_i]/W_i along a curve, s = 1/(1 + e^F)."""
-        c, count = self.functions(*map(Dual, theta, UNITS)), self.images.upto[K]
-        s, _ = logistic(self.images.series([y.value for y in c], count))
+        c, count = self.functions(*map(Dual, theta, self.units)), self.images.upto[K]
+        s, _ = self.arithmetic.logistic(self.images.series([y.value for y in c], count))
         F = [self.images.series([y.slopes[i] for y in c], count) for i in range(3)]
-        return [y * (1 / arb(W)) for y, W in zip(self.images.means(s, F), self.weights)]
+        return [y * share for y, share in zip(self.images.means(s, F), self.shares)]
 
-    def jacobian(self, theta: list[Any], radii: list[Any], K: int) -> list[arb_series]:
+    def jacobian(self, theta: list[Any], radii: list[Any], K: int) -> list[Any]:
         """Return the Jacobian (E[s F_ij] - E[s (1 - s) F_i F_j])/W_i for |e| <= radii, by rows."""
         # F_ij on the box; from these F_i and F by the mean value theorem
-        box = [Dual(x + arb(0, r), e) for x, r, e in zip(theta, radii, UNITS)]
-        second_order = [Dual(x, [Dual(y, UNITS[3]) for y in x.slopes]) for x in box]
-        on_box, on_curve = self.functions(*second_order), self.functions(*map(Dual, theta, UNITS))
+        arb, spread = self.arithmetic.arb, self.arithmetic.spread
+        box = [Dual(x + arb(0, r), e) for x, r, e in zip(theta, radii, self.units)]
+        second_order = [Dual(x, [Dual(y, self.units[3]) for y in x.slopes]) for x in box]
+        on_box, on_curve = (
+            self.functions(*second_order),
+            self.functions(*map(Dual, theta, self.units)),
+        )
         count, entries, second = self.images.upto[K], {}, {}
         for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
             F_ij = self.images.series([y.slopes[i].slopes[j] for y in on_box], count)
@@ -190,13 +202,13 @@ class Model:
             F_i = self.images.series([y.slopes[i] for y in on_curve], count)
             first.append(spread(F_i, [second[i, j] for j in range(3)], radii))
         F = spread(self.images.series([y.value for y in on_curve], count), first, radii)
-        s, w = logistic(F)
+        s, w = self.arithmetic.logistic(F)
         for i in range(3):
             curvature = self.images.means(s, [second[i, j] for j in range(i, 3)])
-            products = self.images.means(convolved(w, first[i]), first[i:])
+            products = self.images.means(self.arithmetic.convolved(w, first[i]), first[i:])
             for j, x, y in zip(range(i, 3), curvature, products):
                 entries[i, j] = entries[j, i] = x - y
-        return [entries[i, j] * (1 / arb(self.weights[i])) for i in range(3) for j in range(3)]
+        return [entries[i, j] * self.shares[i] for i in range(3) for j in range(3)]
 
     def rows(self, k: int, least: int) -> Any:
         """Return the data of `neglected` for images with k features.
@@ -212,7 +224,7 @@ class Model:
         """
         # given k, the number of sets with m features is hypergeometric in the mean; the L_p norm t
         # replaces |T| (Hoelder); for large k it is bounded by C + k
-        C, N, p = self.C, self.N, self.p
+        C, N, p, arb, fmpq = self.C, self.N, self.p, self.arithmetic.arb, self.arithmetic.fmpq
         if k not in self.rest:
             rows, t = [(fmpq(C), 1, C)], arb(C + k)
             if k <= least + 100:
@@ -225,13 +237,13 @@ class Model:
             self.rest[k] = t, math.comb(N, k) * self.q**k * (1 - self.q) ** (N - k), rows
         return self.rest[k]
 
-    def neglected(self, curve: Any, radii: list[Any], K: int) -> list[arb]:
+    def neglected(self, curve: Any, radii: list[Any], K: int) -> list[Any]:
         """Bound velocity and loss of all images with more than K features for |theta - P| <= radii.
 
         The first three numbers bound the velocity, the last one the loss.
         """
         # |c| <= |Lambda - Gamma| s + |Gamma - Xi| m + Xi t for m features in the set
-        C, D, p = self.C, self.D, self.p
+        C, D, p, arb = self.C, self.D, self.p, self.arithmetic.arb
         alpha, *box = (Dual(P(arb(0, 1)) + arb(0, radius), []) for P, radius in zip(curve, radii))
         weights = [weight.value for weight in self.attention(*box)]
         mass = (1 - (D - C) * weights[1]).abs_upper()  # Lambda + (C - 1) Gamma
@@ -251,13 +263,14 @@ class Model:
                     sums[2] += slope * x * Xi / self.tau * (mass * t + m + (D - C) * own)
         return [total / weight for total, weight in zip(sums, (*self.weights, 1))]
 
-    def along(self, curve: Any, radii: list[fmpq], order: int, K: int) -> list[arb_poly]:
+    def along(self, curve: Any, radii: list[Any], order: int, K: int) -> list[Any]:
         """Enclose the velocity at P(u) or, given radii, the Jacobian at P(u) + e, for |u| <= 1."""
         # Taylor polynomials; the constant term includes the remainder, the next coefficient over u
-        expansions: list[Any] = []
+        use, expansions = self.arithmetic, list[Any]()
+        arb, arb_poly, arb_series = use.arb, use.arb_poly, use.arb_series
         for u in (arb(0), *(arb(k, 1) / SHARES for k in range(1 - SHARES, SHARES, 2))):
-            ctx.cap = order + 2 if expansions else order + 1
-            theta = [arb_series(P(arb_poly([u, 1])).coeffs()[: ctx.cap]) for P in curve]
+            use.ctx.cap = order + 2 if expansions else order + 1
+            theta = [arb_series(P(arb_poly([u, 1])).coeffs()[: use.ctx.cap]) for P in curve]
             expansion = self.jacobian(theta, radii, K) if radii else self.velocity(theta, K)
             expansions.append(expansion)
         centre, *shares = expansions
@@ -269,13 +282,15 @@ class Model:
 
     def outcomes(self, ends: list[Any], K: int) -> tuple[Interval, Interval]:
         """Enclose loss and test error P[F <= 0] on a box."""
+        arb, arb_mat, arb_poly = (
+            getattr(self.arithmetic, f"arb{x}") for x in ("", "_mat", "_poly")
+        )
         count, loss = self.images.upto[K], arb(0)
         low = high = total = arb(0)
         c = arb_mat([[y.value] for y in self.functions(*(Dual(arb(end), []) for end in ends))])
-        rows = self.images.integers[:count].tolist()
-        weights = self.images.probability
+        rows, weights = self.images.rows(count), self.images.probability
         for row, weight, (F,) in zip(rows, weights, (arb_mat(rows) * c).tolist()):
-            log = [(-end).exp().log1p() for end in (F.lower(), F.upper())]
+            log = [softplus(-end) for end in (F.lower(), F.upper())]
             loss, total = loss + weight * log[0].union(log[1]), total + weight
             error = F <= 0 or not any(row)  # a tie at every state
             low, high = low + weight * error, high + weight * (error or not F > 0)
@@ -286,7 +301,8 @@ class Model:
 
     def floor(self) -> float:
         """Return a lower bound of the loss on gamma = rho: log 2 P[C + R <= 0]."""
-        C, N, total = self.C, self.N, arb(0)
+        C, N, arb = self.C, self.N, self.arithmetic.arb
+        total = arb(0)
         for k in range(C, min(N, 300) + 1):
             signs = sum(math.comb(k, plus) for plus in range((k - C) // 2 + 1))
             total += math.comb(N, k) * signs * (self.q / 2) ** k * (1 - self.q) ** (N - k)

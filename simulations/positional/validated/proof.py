@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 GAP = np.array([0.0, 1.0, -1.0])
 #: Default tolerances, tried in this order until the horizon is reached.
 TOLERANCES = (1e-3, 1e-5, 1e-7)
-_DEGREE = 6
+#: Degree of the polynomials.
+DEGREE = 6
 
 Interval = tuple[float, float]
 
@@ -229,8 +230,7 @@ def prove(
     """
     clock, end = _clock(horizon, learning_rate, steps)
     if tolerance is not None:
-        allowed = 1e-11 <= finite("tolerance", tolerance) <= 0.1
-        require(allowed, "tolerance", tolerance, "in [1e-11, 0.1]")
+        checked_tolerance(tolerance)
     start = None if initial is None else State(*map(finite, State._fields, initial))
     require(start is None or start.alpha > 0.0, "initial", initial, "a state with alpha > 0")
     system = ReducedSystem(problem, start)
@@ -252,7 +252,7 @@ def prove(
             end,
             tolerance=chosen,
             functional=GAP,
-            degree=_DEGREE,
+            degree=DEGREE,
             begun=None if stored is None else stored.tube(system, chosen),
             progress=finished,
         )
@@ -260,6 +260,13 @@ def prove(
         if not tube.reason or "no field is accurate enough" in tube.reason:
             break
     return conclude(problem, clock, end, system, longest)
+
+
+def checked_tolerance(tolerance: float) -> float:
+    """Return a tolerance; raises ParameterError if it is not allowed."""
+    allowed = 1e-11 <= finite("tolerance", tolerance) <= 0.1
+    require(allowed, "tolerance", tolerance, "in [1e-11, 0.1]")
+    return tolerance
 
 
 def _identity(problem: Problem, clock: Clock, end: float, start: State | None) -> dict[str, Any]:
@@ -300,7 +307,8 @@ def conclude(
     """
     parts = [part for piece in tube.parts for part in piece]
     if not parts:
-        middle, radius = system.start, system.start_radius
+        middle = system.start
+        radius = system.start_radius + sum(map(np.abs, system.start_slopes), np.zeros(3))
         field = system.field(system.start, math.inf)
     else:
         middle, radius = tube.pieces[-1].at(1.0), tube.radius
@@ -315,9 +323,9 @@ def conclude(
     ends = [
         (below(exact(m) - exact(r)), above(exact(m) + exact(r))) for m, r in zip(middle, radius)
     ]
-    final = outcomes(field.field, system.tail, box_around(middle, radius))
+    final = outcomes(field.whole, system.tail, box_around(middle, radius))
     gap_positive = bool(ends[1][0] > ends[2][1])
-    below_floor = final.loss[1] < floor(problem)
+    below_floor = final.loss[1] < floor(problem, system.box.q)
     return Proof(
         problem=problem,
         clock=clock,

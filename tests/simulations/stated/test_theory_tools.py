@@ -106,6 +106,7 @@ def test_falsify(capsys):
 
 def test_falsify_with_the_path_of_a_file():
     report = falsify("c_in <= 0.5", system=str(TEACHER), budget=60, most=9, ranges={"K": (3, 9)})
+    assert report.ranges["horizon"][1] == 1e6  # the horizon of the file
     assert report.falsified
     assert report.counterexample.case.problem.values["K"] >= 3
     assert report.command.startswith(f"patchdyn run --theory {TEACHER} --D ")

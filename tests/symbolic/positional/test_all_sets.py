@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 import sympy as sp
 
+from symbolic.core.identity import Identity
 from symbolic.core.zero import decide, evaluate, rationalize
 from symbolic.positional import all_sets, increments, margins
 from symbolic.positional import symbols as sym
@@ -16,8 +17,8 @@ from symbolic.positional.full_model import full_model
 SIZES = [(4, 2), (6, 3), (6, 2), pytest.param(8, 2, marks=pytest.mark.slow)]
 
 
-def holds(identities: dict[str, sp.Expr]) -> dict[str, bool]:
-    return {name: decide(expression, points=2).zero for name, expression in identities.items()}
+def holds(identities: dict[str, Identity]) -> dict[str, bool]:
+    return {name: decide(identity, points=2).zero for name, identity in identities.items()}
 
 
 def random_images(rng: random.Random, D: int, C: int) -> list[int]:
