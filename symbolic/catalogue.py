@@ -8,6 +8,7 @@ import SymPy; derivations are built on first use.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -123,7 +124,13 @@ class Catalogue(Mapping[str, "Derivation"]):
         derivation = self[name]
         if derivation.coq is not None:
             return coq.of_file(derivation.coq)
-        return coq.of_proofs(derivation.title, derivation.prove())
+        source = coq.of_proofs(derivation.title, derivation.prove())
+        if derivation.coq_lemmas is None:
+            return source
+        last = coq.of_file(derivation.coq_lemmas)
+        return replace(
+            source, lemmas=source.lemmas | last.lemmas, titles=source.titles | last.titles
+        )
 
 
 CATALOGUE = Catalogue()

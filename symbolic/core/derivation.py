@@ -76,6 +76,9 @@ class Derivation:
         derivation; ``None`` if there is none.
     coq
         Coq file with a proof for all sizes; ``None`` if there is none.
+    coq_lemmas
+        Coq file that follows the lemmas of the identities: what follows from them by induction;
+        ``None`` if there is none.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Derivation:
     notation: Notation = field(default_factory=Notation)
     emitted: Callable[[], str] | None = None
     coq: Path | None = None
+    coq_lemmas: Path | None = None
 
 
 def from_contents(

@@ -32,6 +32,8 @@ from symbolic.positional.justifications import justification
 NOTATION = Notation(sym.LATEX_NAMES, sym.TEXT_NAMES)
 #: Lemmas 4.1 and 4.2 and the reduced equations, for all sizes.
 ALL_SIZES = Path(__file__).with_name("reduction.v")
+#: Sums over any number of sets, from identities of one set.
+ALL_SETS = Path(__file__).with_name("all_sets.v")
 
 
 def derivation(
@@ -46,9 +48,9 @@ def derivation(
         replace(x, justification=justification(name, x.name) or x.justification) for x in equations
     ]
     coq = ALL_SIZES if name in ("lemma-4.1", "lemma-4.2") else None
-    return from_contents(
-        TITLES, name, statement, shown, prove, notation=NOTATION, emitted=emitted, coq=coq
-    )
+    lemmas = ALL_SETS if name in ("lemma-4.3", "excess") else None
+    options = {"notation": NOTATION, "emitted": emitted, "coq": coq, "coq_lemmas": lemmas}
+    return from_contents(TITLES, name, statement, shown, prove, **options)
 
 
 def _attention(name: str) -> Derivation:

@@ -17,6 +17,7 @@ from symbolic.core import coq
 from symbolic.core.identity import Identity
 from symbolic.core.proof import ProofBuilder
 from symbolic.core.symbols import p, tau
+from symbolic.positional.derivations import ALL_SETS
 
 x, y, q = sp.symbols("x y q")
 SAME = Identity((x + y) ** 2 - x**2, 2 * x * y + y**2)
@@ -367,6 +368,43 @@ class TestCheck:
     )
     def test_changed_models_are_rejected(self, right, wrong):
         ((name, text),) = catalogue.CATALOGUE.coq_source("lemma-4.1").lemmas.items()
+        assert right in text
+        outcome = coq.check(coq.Source("", {name: text.replace(right, wrong, 1)}))
+        assert list(outcome.rejected) == [name]
+
+
+class TestSumsOverSets:
+    """Lemmas about any number of sets, which follow the identities of one set."""
+
+    def test_follow_the_identities(self):
+        source = catalogue.CATALOGUE.coq_source("excess")
+        assert list(source.lemmas)[-1] == "all_sets"
+        assert re.findall(r"^Print Assumptions (\w+)\.", source.lemmas["all_sets"], re.M) == [
+            "increment_of_sum",
+            "affine_sum",
+        ]
+        assert not re.search(r"\b(Admitted|admit|Axiom|Parameter)\b", source.lemmas["all_sets"])
+
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("installed")
+    def test_accepted(self):
+        outcome = coq.check(coq.of_file(ALL_SETS))
+        assert (outcome.accepted, outcome.rejected) == (("all_sets",), {})
+
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("installed")
+    @pytest.mark.parametrize(
+        ("right", "wrong"),
+        [
+            ("t (g + total f sets)", "t (g - total f sets)"),
+            ("t (g + total f sets)", "t (total f sets)"),
+            ("C * k_0 + n x * k_1", "C * k_0 - n x * k_1"),
+            ("total f sets = D * k_0 + T * k_1", "total f sets = D * k_0"),
+            ("D = INR (length sets) * C", "D = 3 * C"),
+        ],
+    )
+    def test_changed_statements_are_rejected(self, right, wrong):
+        ((name, text),) = coq.of_file(ALL_SETS).lemmas.items()
         assert right in text
         outcome = coq.check(coq.Source("", {name: text.replace(right, wrong, 1)}))
         assert list(outcome.rejected) == [name]
