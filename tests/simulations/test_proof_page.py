@@ -42,7 +42,7 @@ class TestCommand:
         record["pieces"], record["horizon"] = record["pieces"][:1], record["pieces"][0]["end"]
         program = (
             f"import sys; sys.path.insert(0, {str(page / 'source')!r})\n"
-            "from simulations.positional.validated.checker_text import verdict\n"
+            "from simulations.positional.validated.checker import verdict\n"
             f"print(*verdict({str(proof)!r}, None, 'python'), sep='\\n')"
         )
         for horizon, expected in ((record["horizon"], "checked"), (1.0, "rejected")):

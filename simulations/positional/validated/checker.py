@@ -20,10 +20,9 @@ from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from simulations.positional.validated.checker_model import (
-    Interval,
     Model,
     Rejected,
     TooLarge,
@@ -34,8 +33,9 @@ from simulations.positional.validated.checker_model import (
     number,
     require,
 )
+from simulations.positional.validated.checker_text import Box, Checked, checked_as_text
 
-__all__ = ["Box", "Checked", "Rejected", "TooLarge", "check"]
+__all__ = ["Box", "Checked", "Rejected", "TooLarge", "check", "verdict"]
 
 FORMAT, FIELDS = "patchdyn tube 2", "format problem learning_rate start horizon pieces"
 PIECE = "end K coefficients parts"
@@ -77,61 +77,6 @@ def compared(M: Any, begin: list[Any], errors: Any, bar: Any, time: Any, eta: An
             return None
         bar = [x.max(y) for x, y in zip(begin, after)]
     return bar, after
-
-
-class Box(NamedTuple):
-    """(low, high) of each order parameter."""
-
-    alpha: Interval
-    gamma: Interval
-    rho: Interval
-
-
-class Checked(NamedTuple):
-    """Statements that a certificate proves, all derived by the checker.
-
-    Times of descent are learning rate x steps, except for ``horizon``.
-
-    Attributes
-    ----------
-    problem, start, learning_rate
-        Constants, initial state (None: Parametrization 3.1), learning rate (None: the flow).
-    horizon, time, pieces
-        Time of the flow or number of steps; final time; number of pieces.
-    enclosure
-        (low, high) of alpha, gamma, rho at the end.
-    gap
-        Start, low and high of gamma - rho for each part.
-    gap_positive_from
-        Time from which gamma > rho to the end; infinite if not at the end.
-    gap_negative
-        Maximal time intervals on which gamma < rho.
-    loss, test_error
-        (low, high) at the end; ties count as errors.
-    floor
-        Lower bound of the loss on gamma = rho.
-    forever
-        Whether gamma > rho at all later times.
-    association, association_until
-        Whether patch association holds at the end, and until when; 0 if not, infinite if forever.
-    """
-
-    problem: dict[str, Any]
-    start: list[float] | None
-    learning_rate: float | None
-    horizon: float
-    time: float
-    pieces: int
-    enclosure: Box
-    gap: list[tuple[float, float, float]]
-    gap_positive_from: float
-    gap_negative: list[Interval]
-    loss: Interval
-    test_error: Interval
-    floor: float
-    forever: bool
-    association: bool
-    association_until: float
 
 
 class Check:
@@ -318,3 +263,13 @@ def check(
         raise Rejected(f"this is no certificate of a tube: {failure!r}"[:300]) from failure
     finally:
         use.ctx.cap = cap
+
+
+def verdict(path: str, progress: Any, arithmetic: str) -> tuple[str, str]:
+    """Check a file; return ``checked``, ``rejected`` or ``not checked``, and the text to print."""
+    try:
+        return "checked", checked_as_text(check(Path(path), progress, arithmetic))
+    except Rejected as rejection:
+        return "rejected", f"rejected: {rejection}"
+    except TooLarge as limit:
+        return "not checked", str(limit)

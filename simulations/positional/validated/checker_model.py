@@ -136,6 +136,7 @@ class Model:
         allow("(D - C) (C + 1)", (D - C) * (C + 1), 20 * MOST_PATCHES)
         self.D, self.C, self.p = D, C, p
         self.N, self.others, self.weights = D - C, D // C - 1, (1, D * (C - 1), D * (D - C))
+        self.shares = [1 / arb(weight) for weight in self.weights]
         self.rest: dict[int, Any] = {}
 
     def sizes(self, K: int) -> list[int]:
@@ -175,16 +176,12 @@ class Model:
             functions.append(ways * top * powers[0][i] * powers[1][j] * powers[2][k])
         return [*functions, self.nu * x]
 
-    def divided(self, series: list[Any], weights: Any) -> list[Any]:
-        """Return series over integers."""
-        return [y * (1 / self.arithmetic.arb(W)) for y, W in zip(series, weights)]
-
     def velocity(self, theta: list[Any], K: int) -> list[Any]:
         """Return the velocity E[s F_i]/W_i along a curve, s = 1/(1 + e^F)."""
         c, count = self.functions(*map(Dual, theta, self.units)), self.images.upto[K]
         s, _ = self.arithmetic.logistic(self.images.series([y.value for y in c], count))
         F = [self.images.series([y.slopes[i] for y in c], count) for i in range(3)]
-        return self.divided(self.images.means(s, F), self.weights)
+        return [y * share for y, share in zip(self.images.means(s, F), self.shares)]
 
     def jacobian(self, theta: list[Any], radii: list[Any], K: int) -> list[Any]:
         """Return the Jacobian (E[s F_ij] - E[s (1 - s) F_i F_j])/W_i for |e| <= radii, by rows."""
@@ -211,8 +208,7 @@ class Model:
             products = self.images.means(self.arithmetic.convolved(w, first[i]), first[i:])
             for j, x, y in zip(range(i, 3), curvature, products):
                 entries[i, j] = entries[j, i] = x - y
-        rows = [(i, j) for i in range(3) for j in range(3)]
-        return self.divided([entries[row] for row in rows], [self.weights[i] for i, _ in rows])
+        return [entries[i, j] * self.shares[i] for i in range(3) for j in range(3)]
 
     def rows(self, k: int, least: int) -> Any:
         """Return the data of `neglected` for images with k features.

@@ -1,22 +1,66 @@
-"""Text of what the checker proves."""
+"""Statements that a certificate proves, and their text."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from simulations.positional.validated.checker import Checked, Rejected, TooLarge, check
+from simulations.positional.validated.checker_model import Interval
 
 
-def verdict(path: str, progress: Any, arithmetic: str) -> tuple[str, str]:
-    """Check a file; return ``checked``, ``rejected`` or ``not checked``, and the text to print."""
-    try:
-        return "checked", checked_as_text(check(Path(path), progress, arithmetic))
-    except Rejected as rejection:
-        return "rejected", f"rejected: {rejection}"
-    except TooLarge as limit:
-        return "not checked", str(limit)
+class Box(NamedTuple):
+    """(low, high) of each order parameter."""
+
+    alpha: Interval
+    gamma: Interval
+    rho: Interval
+
+
+class Checked(NamedTuple):
+    """Statements that a certificate proves, all derived by the checker.
+
+    Times of descent are learning rate x steps, except for ``horizon``.
+
+    Attributes
+    ----------
+    problem, start, learning_rate
+        Constants, initial state (None: Parametrization 3.1), learning rate (None: the flow).
+    horizon, time, pieces
+        Time of the flow or number of steps; final time; number of pieces.
+    enclosure
+        (low, high) of alpha, gamma, rho at the end.
+    gap
+        Start, low and high of gamma - rho for each part.
+    gap_positive_from
+        Time from which gamma > rho to the end; infinite if not at the end.
+    gap_negative
+        Maximal time intervals on which gamma < rho.
+    loss, test_error
+        (low, high) at the end; ties count as errors.
+    floor
+        Lower bound of the loss on gamma = rho.
+    forever
+        Whether gamma > rho at all later times.
+    association, association_until
+        Whether patch association holds at the end, and until when; 0 if not, infinite if forever.
+    """
+
+    problem: dict[str, Any]
+    start: list[float] | None
+    learning_rate: float | None
+    horizon: float
+    time: float
+    pieces: int
+    enclosure: Box
+    gap: list[tuple[float, float, float]]
+    gap_positive_from: float
+    gap_negative: list[Interval]
+    loss: Interval
+    test_error: Interval
+    floor: float
+    forever: bool
+    association: bool
+    association_until: float
 
 
 def checked_as_text(checked: Checked) -> str:

@@ -11,9 +11,9 @@ onmessage = async ({ data }) => {
       python.FS.writeFile(file, source);
     }
     python.FS.writeFile("certificate.json", data);
-    const text = python.pyimport("simulations.positional.validated.checker_text");
+    const checker = python.pyimport("simulations.positional.validated.checker");
     const progress = (fraction) => postMessage(["running", fraction]);
-    postMessage(text.verdict("certificate.json", progress, "python").toJs());
+    postMessage(checker.verdict("certificate.json", progress, "python").toJs());
   } catch (error) {
     postMessage(["not checked", String(error)]);
   }

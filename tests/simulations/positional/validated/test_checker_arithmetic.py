@@ -310,7 +310,7 @@ class TestCheck:
     def test_imports_neither_flint_nor_numpy(self):
         """In a fresh process, so that the page needs the standard library alone."""
         program = (
-            "import sys; from simulations.positional.validated import checker_lists, checker_text\n"
+            "import sys; from simulations.positional.validated import checker, checker_lists\n"
             "sys.exit(any(name in sys.modules for name in ('flint', 'numpy', 'mpmath')))"
         )
         assert subprocess.run([sys.executable, "-c", program]).returncode == 0
