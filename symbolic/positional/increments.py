@@ -20,7 +20,7 @@ from functools import cache
 import sympy as sp
 
 from symbolic.core.identity import Identity
-from symbolic.positional import margins
+from symbolic.positional import all_sets, margins
 from symbolic.positional.attention import DERIVATIVES, G_OF_WEIGHTS, WRITTEN_OUT, write_out
 from symbolic.positional.full_model import LOSS_SLOPE
 from symbolic.positional.symbols import (
@@ -67,15 +67,6 @@ class ReducedModel:
         default_factory=lambda: {alpha: sp.Integer(1), gamma: SAME, rho: DIFFERENT}
     )
 
-    def output(self, types: list[tuple[sp.Expr, sp.Expr]]) -> sp.Expr:
-        """Return F of the signal set and random sets of given types in beta, gamma and rho."""
-        row = margins.activation(self.margin)
-        total = margins.of_signal_set(row)
-        for set_type in types:
-            values = dict(zip((a, b), set_type))
-            total += margins.of_random_set(row).subs(values, simultaneous=True)
-        return write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
-
     def signal_set(self, parameter: sp.Symbol) -> sp.Expr:
         """Return the share of the signal set in an increment, per eta and s(-F), with T = C + R."""
         row = _ROWS[parameter]
@@ -87,9 +78,7 @@ class ReducedModel:
 
     def increment(self, parameter: sp.Symbol) -> sp.Expr:
         """Return an increment as an expectation, for display; h stands for `random_set`."""
-        index = sp.Symbol("l", integer=True)
-        set_type = sp.IndexedBase("a")[index], sp.IndexedBase("b")[index]
-        others = sp.Sum(_h(parameter)(*set_type, C + R), (index, 1, D / C - 1))
+        others = all_sets.over_random_sets(_h(parameter)(a, b, C + R))
         return eta * _E(weight * (self.signal_set(parameter) + others))
 
 
@@ -150,36 +139,39 @@ def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, Identi
 def parameter_identities(
     parameter: sp.Symbol, equations: Mapping[str, sp.Expr] = EQUATIONS
 ) -> dict[str, Identity]:
-    """Return the identities of the increment of alpha, gamma or rho.
+    """Return the identities of the increment of alpha, gamma or rho, for every number of sets.
 
-    The increment is compared with the derivative of F for a signal set and two random sets of
-    arbitrary types, D = 3 C. Given T, each set contributes separately.
+    The increment is compared with the derivative of F, a sum over the sets: outside the sum over
+    the random sets, and at a random set of any type (`symbolic.positional.all_sets`).
     """
-    a_1, b_1, a_2, b_2 = sp.symbols("a_1 b_1 a_2 b_2", integer=True, nonnegative=True)
-    types = ((a_1, b_1), (a_2, b_2))
-    outside = a_1 - b_1 + a_2 - b_2
-    shown = equations[f"delta_{parameter}"].subs(D, 3 * C).doit().replace(_E, lambda x: x)
-    for index, (plus, minus) in enumerate(types, start=1):
-        term = _h(parameter)(sp.IndexedBase("a")[index], sp.IndexedBase("b")[index], C + R)
-        of_set = equations[f"h_{parameter}"].subs({a: plus, b: minus, T: C + R}, simultaneous=True)
-        shown = shown.subs(term, of_set.subs(D, 3 * C))
-    shown = write_out(shown).subs({R: outside, D: 3 * C})
-    signal = eta * weight * write_out(equations[f"signal_{parameter}"].subs(R, 0))
+    h = equations[f"h_{parameter}"]
+    shown = equations[f"delta_{parameter}"].replace(_E, lambda x: x)
+    shown = shown.replace(
+        _h(parameter),
+        lambda *set_type: h.subs(dict(zip((a, b, T), set_type)), simultaneous=True),
+    )
+    outside, summand = all_sets.per_set(write_out(shown))
+    potential, of_random_set = all_sets.per_set(_potential(parameter))
+    signal = eta * weight * write_out(equations[f"signal_{parameter}"])
     return {
-        f"Delta {parameter} = -(eta/N) d ell, three sets": Identity(
-            _potential(parameter, types).subs(D, 3 * C), shown, parameter
+        f"Delta {parameter} = -(eta/N) d ell, outside the sum over the random sets": Identity(
+            potential, outside, parameter
         ),
-        f"signal set alone, {parameter}": Identity(_potential(parameter, ()), signal, parameter),
+        f"Delta {parameter} = -(eta/N) d ell, each random set": Identity(
+            of_random_set, summand, parameter
+        ),
+        f"signal set, {parameter}": Identity(potential, signal, parameter),
     }
 
 
 @cache
-def _potential(parameter: sp.Symbol, types: tuple[tuple[sp.Expr, sp.Expr], ...]) -> sp.Expr:
+def _potential(parameter: sp.Symbol) -> sp.Expr:
     """Return the function of a parameter whose derivative is its increment at one image.
 
-    The image has the signal set and random sets of given types; s(-F) is a constant factor.
+    The image has any number of random sets; s(-F) is a constant factor.
     """
-    return -eta * LOSS_SLOPE.subs(y, 1) * MODEL.output(list(types)) / MODEL.shared[parameter]
+    F = write_out(all_sets.output(margins.activation(MODEL.margin)))
+    return -eta * LOSS_SLOPE.subs(y, 1) * F / MODEL.shared[parameter]
 
 
 def weight_identities(

@@ -9,6 +9,9 @@ DEFINITION = "by definition"
 _EXCHANGES = "pairs of one set", "pairs of different sets", "two orbits of the exchanges"
 _SUM = "lemma-4.1: c = Lambda s + Gamma (n - s) + Xi (T - n)"
 _PATCHES = "lemma-4.1: F depends on the data only through the types of the sets"
+_DESCENT = " = -(eta/N) d ell, "
+_OUTSIDE = "Delta ", f"{_DESCENT}outside the sum over the random sets"
+_EACH_SET = "Delta ", f"{_DESCENT}each random set"
 
 #: Identities that prove an equation, by derivation and equation; empty for a definition.
 JUSTIFICATIONS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -62,12 +65,12 @@ JUSTIFICATIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lemma-4.3": {
         **{
-            f"{name}_{parameter}": (f"{what}{parameter}{rest}",)
+            f"{name}_{parameter}": tuple(f"{what}{parameter}{rest}" for what, rest in proved)
             for parameter in ("alpha", "gamma", "rho")
-            for name, what, rest in (
-                ("delta", "Delta ", " = -(eta/N) d ell, three sets"),
-                ("signal", "signal set alone, ", ""),
-                ("h", "margins: d act(O) / d ", ""),
+            for name, proved in (
+                ("delta", (_OUTSIDE, _EACH_SET)),
+                ("signal", (("signal set, ", ""),)),
+                ("h", (_EACH_SET, ("margins: d act(O) / d ", ""))),
             )
         },
         **{

@@ -14,6 +14,7 @@ from symbolic.core.kernel import Kernel, Step, copysign, expm1, power, power_dif
 from symbolic.core.source import PACKAGE, Target
 from symbolic.positional import attention, lemma_4_3, margins, scalars
 from symbolic.positional import symbols as sym
+from symbolic.positional.all_sets import affine_identities
 from symbolic.positional.increments import MODEL
 from symbolic.positional.symbols import (
     C,
@@ -282,22 +283,18 @@ def result_identities(kernel: Kernel, index: int) -> dict[str, Identity]:
         return scalars.identities(kernel, index)
     claims = {f"{kernel.name}, {name}": _row_identity(kernel, index)}
     if kernel.name == "row_hessian":
-        claims[f"{kernel.name}, {name}, of the model"] = _model_identity(kernel, index)
+        claims |= _model_identities(kernel, index)
     return claims
 
 
-def _model_identity(kernel: Kernel, index: int) -> Identity:
-    """Return that emitted second derivatives summed over three sets are those of F, D = 3 C."""
-    types = [sp.symbols(f"a_{i} b_{i}", integer=True, nonnegative=True) for i in (1, 2)]
-    row = kernel.expanded(index)
-    total = margins.of_signal_set(row)
-    for set_type in types:
-        values = dict(zip((sym.a, sym.b), set_type))
-        total += margins.of_random_set(row).subs(values, simultaneous=True)
-    total = attention.write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
-    x, y = (getattr(sym, name) for name in kernel.results[index][0].split())
-    slope = sp.diff(MODEL.output(types), x, y, simplify=False)  # twice as fast
-    return Identity(slope, total).map(lambda x: x.subs(D, 3 * C))
+def _model_identities(kernel: Kernel, index: int) -> dict[str, Identity]:
+    """Return that emitted second derivatives summed over all sets are those of F."""
+    name = kernel.results[index][0]
+    x, y = (getattr(sym, parameter) for parameter in name.split())
+    row = attention.write_out(margins.activation(margins.MARGIN))
+    slope = sp.diff(row, x, y, simplify=False)  # twice as fast
+    difference = attention.write_out(kernel.expanded(index)) - slope
+    return affine_identities(f"{kernel.name}, {name}, of the model", difference)
 
 
 def _row_identity(kernel: Kernel, index: int) -> Identity:

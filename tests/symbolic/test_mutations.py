@@ -144,7 +144,7 @@ def _right_kernel(name: str) -> dict[str, Identity]:
 
 def test_altered_hessian_fails_against_the_model() -> None:
     wrong = _altered(kernels.row_hessian(), 0, "sign")
-    assert fails({}, {"model": kernels._model_identity(wrong, 0)})
+    assert fails({}, kernels._model_identities(wrong, 0))
 
 
 MASKED = [

@@ -240,11 +240,15 @@ def check(
 
     Raises
     ------
+    ValueError
+        For another arithmetic.
     Rejected
         If the certificate is malformed or its tube is not proved.
     TooLarge
         If the check would take too long or too much memory; nothing is computed.
     """
+    if arithmetic not in ARITHMETICS:
+        raise ValueError(f"arithmetic = {arithmetic!r} is not allowed: choose flint or python")
     use = import_module(f"{__package__}.{ARITHMETICS[arithmetic]}")
     cap = use.ctx.cap
     try:

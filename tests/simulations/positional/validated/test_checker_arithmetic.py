@@ -307,6 +307,10 @@ class TestCheck:
         assert main(["prove", "--D", "6", "--arithmetic", "python"]) == 2
         assert "without --check" in capsys.readouterr().err
 
+    def test_other_arithmetics(self, record):
+        with pytest.raises(ValueError, match="arithmetic = 'exact' is not allowed"):
+            check(record[1], arithmetic="exact")
+
     def test_imports_neither_flint_nor_numpy(self):
         """In a fresh process, so that the page needs the standard library alone."""
         program = (
