@@ -34,7 +34,7 @@ learning rate, from its start to a horizon. The enclosure accounts for all error
 population expectation, rounding and time stepping. Print from which time on gamma > rho is proved,
 whether it is proved for ever, and an enclosure of the test error. If the proof stops before the
 horizon, print the time and the reason. With --out, the same command resumes a proof that was
-interrupted or killed. With an interval, such as --nu 0.0099..0.0101 or --qD 2..2.001, all that is
+interrupted or killed. With an interval, such as --nu 0.00999..0.01001 or --qD 2..2.001, all that is
 printed is proved for each number in it; it is divided where the tube is too wide. With FILE.py as
 first argument, a theory in a file is proved (patchdyn prove FILE.py --help).
 """
@@ -43,7 +43,7 @@ examples:
   patchdyn prove --D 16 --C 2 --qD 4 --horizon 1e3
   patchdyn prove --D 64 --C 4 --qD 2 --horizon 1e5 --out proof.json --plot proof.png
   patchdyn prove --D 16 --C 2 --qD 4 --solver gd --learning-rate 0.02 --steps 50000 --json
-  patchdyn prove --D 16 --C 2 --qD 4 --nu 0.0099..0.0101 --horizon 1e3
+  patchdyn prove --D 16 --C 2 --qD 4 --nu 0.00999..0.01001 --horizon 1e3
   patchdyn prove --check proof.json
   patchdyn prove --page page --pyodide package
   patchdyn prove teacher.py --horizon 1e4 --claim 'loss <= 0.1'

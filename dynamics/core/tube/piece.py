@@ -59,6 +59,9 @@ class Family(Field, Protocol):
     def sensitivity(self, theta: Series) -> Series:
         """Return the derivatives by delta along a curve, for all delta (m blocks of n lanes)."""
 
+    def sensitivity_at(self, theta: np.ndarray) -> np.ndarray:
+        """Return the derivatives by delta at a state in floats, without bounds, (m, n)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Piece:

@@ -13,7 +13,6 @@ import numpy as np
 from flint import arb, ctx, fmpq
 
 from dynamics.core.balls.exact import above, below, exact
-from dynamics.core.balls.series import Series
 from dynamics.core.tube.candidate import collocated, nodes_on, radau_nodes, varied
 from dynamics.core.tube.clocks import Clock
 from dynamics.core.tube.piece import (
@@ -245,13 +244,9 @@ class _Task:
         """Return the derivatives of a curve by the constants of a family."""
         if not starts:
             return ()
-        family = cast(Family, field)
-        n = curve.shape[1]
-        drives = [family.sensitivity(Series.exact(x[None, :])).mid[0] for x in nodes_on(curve)]
+        drives = [cast(Family, field).sensitivity_at(theta) for theta in nodes_on(curve)]
         return tuple(
-            varied(
-                field, self.clock, start, length, curve, [x[n * k : n * (k + 1)] for x in drives]
-            )
+            varied(field, self.clock, start, length, curve, [drive[k] for drive in drives])
             for k, start in enumerate(starts)
         )
 

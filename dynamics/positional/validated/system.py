@@ -15,7 +15,7 @@ from dynamics.positional.population.expectation import Constants, gradient_sum, 
 from dynamics.positional.population.states import StateTable, count_states, enumerate_states
 from dynamics.positional.problem import Problem, State
 from dynamics.positional.validated.field import Field
-from dynamics.positional.validated.images import by_q, images
+from dynamics.positional.validated.images import by_q, features_and_totals, images
 from dynamics.positional.validated.tail import Tail
 
 #: Default limit of the number of multisets that are summed.
@@ -105,6 +105,23 @@ class TruncatedField:
         """Return the velocity at a state (3,) in floats."""
         _, *slopes = gradient_sum(*self._arguments, *theta.tolist())
         return -np.array(slopes) / self.field.problem.multiplicity
+
+    def sensitivity_at(self, theta: np.ndarray) -> np.ndarray:
+        """Return the derivatives by delta at a state (3,) in floats, one row for each constant."""
+        (table, constants), problem, rows = self._arguments, self.field.problem, []
+        if self.box.nu:
+            ends = [
+                np.array(gradient_sum(table, constants._replace(nu=nu), *theta.tolist())[1:])
+                for nu in (problem.nu + self.box.nu, problem.nu - self.box.nu)
+            ]
+            rows.append((ends[1] - ends[0]) / 2)
+        if self.box.q:
+            features, _ = features_and_totals(problem, table)
+            empty = problem.D - problem.C - features
+            ratio = features / problem.q - empty / max(1.0 - problem.q, 1e-12)
+            changed = table._replace(weight=table.weight * ratio * self.box.q)
+            rows.append(-np.array(gradient_sum(changed, constants, *theta.tolist())[1:]))
+        return np.array(rows) / problem.multiplicity
 
     def jacobian_at(self, theta: np.ndarray) -> np.ndarray:
         """Return the Jacobian (3, 3) at a state (3,) in floats."""

@@ -40,6 +40,8 @@ def test_a_member_obeys_the_mean_value_theorem(q, nu, alpha, gamma, width, share
     radius = (g.rad[0] * np.abs(delta)).reshape(2, 3).sum(axis=0)
     rounding = change.rad[0] + 1e-12 * np.abs(middle)
     assert np.all(np.abs(change.mid[0] - middle) <= radius + rounding)
+    floats = field.sensitivity_at(theta.mid[0]).ravel()
+    assert np.all(np.abs(floats - g.mid[0]) <= g.rad[0] + 1e-9 * np.max(np.abs(g.mid[0])))
     both, point = field.jacobian(theta), exact.jacobian(theta)
     assert np.all(np.abs(both.mid - point.mid) <= both.rad + point.rad)
 

@@ -88,11 +88,20 @@ class TestMutations:
 
     def multiply(self, monkeypatch, nu=1.0, q=1.0):
         """Multiply the derivatives of the velocity by nu and by q."""
-        original, factor = TruncatedField.sensitivity, np.repeat([nu, q], 3)
+        bounds, floats, factor = (
+            TruncatedField.sensitivity,
+            TruncatedField.sensitivity_at,
+            np.repeat([nu, q], 3),
+        )
         monkeypatch.setattr(
             TruncatedField,
             "sensitivity",
-            lambda self, theta: (g := original(self, theta)).times(factor[: g.mid.shape[1]]),
+            lambda self, theta: (g := bounds(self, theta)).times(factor[: g.mid.shape[1]]),
+        )
+        monkeypatch.setattr(
+            TruncatedField,
+            "sensitivity_at",
+            lambda self, theta: (g := floats(self, theta)) * factor[::3][: len(g), None],
         )
 
     def test_half_the_perturbation(self, monkeypatch):
