@@ -17,6 +17,7 @@ from simulations.files import write_bytes, write_json
 from simulations.reproduction.claim import TEXTS, Claim
 from simulations.reproduction.folder import ReportFolder, csv_name
 from simulations.reproduction.typeset import displayed, first_point, first_sentence, typeset
+from symbolic import check_coq
 
 if TYPE_CHECKING:
     import jinja2
@@ -89,8 +90,21 @@ def render_page(
         notes=_notes(entries, folder.stamp),
         papers=papers,
         counts=Counter(_verdict(entry) for entry in entries),
+        checked=None if own else _checked(),
         provenance=_provenance(entries, folder.stamp),
     )
+
+
+def _checked() -> dict[str, Any]:
+    """Return what Coq's kernel has checked; no numbers if the derivations changed since then."""
+    record = check_coq.record()
+    if not check_coq.is_current(record):
+        return {
+            "rows": [],
+            "summary": "The derivations or SymPy have changed since Coq checked them.",
+        }
+    rows = check_coq.rows(record)
+    return {"rows": rows, "summary": check_coq.summary(rows)}
 
 
 def _paper(entry: Mapping[str, Any]) -> str:

@@ -86,7 +86,11 @@ class FullModel:
 
     def _derivative(self, x: sp.Symbol) -> sp.Expr:
         """Return dF/dx."""
-        return sp.Add(*(sp.diff(term, x) for term, symbols in self._terms if x in symbols))
+        return sp.Add(*(sp.diff(term, x) for term in self.terms_with(x)))
+
+    def terms_with(self, x: sp.Symbol) -> list[sp.Expr]:
+        """Return the summands of F that contain a symbol."""
+        return [term for term, symbols in self._terms if x in symbols]
 
     def _activation(self, x: sp.Expr) -> sp.Expr:
         return x**self.p + nu * x
@@ -156,7 +160,8 @@ def identities() -> dict[str, Identity]:
 
     d loss/d theta = -y s(-yF) dF/d theta with the logistic sigmoid s, so s(-yF) is a common factor
     of the gradient at a data point; dF/dA_ij = (S_ij/tau) act'(O_i) (kappa <v, X_j> -
-    O_i); dF/dv = kappa sum_i act'(O_i) sum_j S_ij X_j. (D = 3, d = 2, p = 3; all entries free.)
+    O_i); dF/dv = kappa sum_i act'(O_i) sum_j S_ij X_j, compared row by row. (D = 3, d = 2, p = 3;
+    all entries free.)
     """
     model = FullModel(3, 3)
     claims = {"d loss / d theta": _loss_identity()}
@@ -164,13 +169,14 @@ def identities() -> dict[str, Identity]:
     for i, j in model.pairs:
         S_ij = sp.exp(model.A[i, j] / tau) / sum(sp.exp(x / tau) for x in model.A[i, :])
         closed = S_ij / tau * slopes[i] * (kappa * model.projection(j) - model.margin(i))
-        claims[f"dF/dA_{i}_{j}"] = Identity(model.F, closed, model.A[i, j])
+        entry = model.A[i, j]
+        claims[f"dF/dA_{i}_{j}"] = Identity(sp.Add(*model.terms_with(entry)), closed, entry)
     for k, v_k in enumerate(model.v):
-        closed = sum(
-            slope * model.margin(i).subs({v: int(v == v_k) for v in model.v}, simultaneous=True)
-            for i, slope in enumerate(slopes)
-        )
-        claims[f"dF/dv_{k + 1}"] = Identity(model.F, closed, v_k)
+        for i, slope in enumerate(slopes):
+            O_i, unit = model.margin(i), {v: int(v == v_k) for v in model.v}
+            claims[f"d act(O_{i})/dv_{k + 1}"] = Identity(
+                O_i**model.p + nu * O_i, slope * O_i.subs(unit, simultaneous=True), v_k
+            )
     return claims
 
 
