@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbolic.catalogue import CATALOGUE
+from symbolic.core.coq import LARGEST
 
 if TYPE_CHECKING:
     from symbolic.core.coq import Source
@@ -31,6 +32,7 @@ RECORD = Path(__file__).with_name("coq_checked.json")
 #: Reasons why an identity is not exported.
 SAME = "both sides are the same expression as written"
 SUMS = "compared over sums or matrices of any size"
+LONG = f"the lemma would have more than {LARGEST} characters"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Row:
     reasons
         Mapping from reasons to the number of identities that are not exported for them.
     file
-        File with a proof for all sizes that the kernel accepted too; empty if there is none.
+        File with a proof for all sizes, or about sums over any number of sets, that the kernel
+        accepted too; empty if there is none.
     """
 
     name: str
@@ -113,9 +116,10 @@ def summary(table: Sequence[Row]) -> str:
         "derivatives over the real numbers, with their premises printed, and that A keeps three "
         "values and v = alpha w* for every L and C. "
         f"In {reasons[SAME]} others both sides are the same expression as written. SymPy is "
-        f"still trusted for {reasons[SUMS]} identities over sums or matrices of any size, and for "
-        "what is done before an exported identity is stated: substitutions, and the derivatives "
-        "of logarithms, of weights along a step, and of second order of F and of the loss."
+        f"still trusted for {reasons[SUMS]} identities over sums or matrices of any size, for "
+        f"{reasons[LONG]} whose lemmas would be too long, and for what is done before an exported "
+        "identity is stated: substitutions, and the derivatives of logarithms, of weights along a "
+        "step, and of second order of F and of the loss."
     )
 
 
@@ -128,15 +132,15 @@ def lemmas(name: str) -> tuple[Source, dict[str, Any]]:
     decided = sum(len(x.identities if x.all_sizes else x.decided) for x in proofs)
     accepted = {source.titles[key]: digest(text) for key, text in source.lemmas.items()}
     entry = {"decided": decided, "accepted": accepted, "left_out": list(source.left_out)}
-    path = CATALOGUE[name].coq
+    path = CATALOGUE[name].coq or CATALOGUE[name].coq_lemmas
     return source, entry if path is None else entry | {"file": path.name}
 
 
 def files() -> dict[str, tuple[Source, str]]:
-    """Return a mapping from name to the file with a proof for all sizes and its hash."""
+    """Return a mapping from name to each file that was written by hand, and its hash."""
     from symbolic.core import coq
 
-    paths = {CATALOGUE[name].coq for name in CATALOGUE} - {None}
+    paths = [x for name in CATALOGUE for x in (CATALOGUE[name].coq, CATALOGUE[name].coq_lemmas)]
     texts = {x.name: x.read_text(encoding="utf-8") for x in paths if x is not None}
     return {
         name: (coq.Source("", {name: text}, {name: name}), digest(text))

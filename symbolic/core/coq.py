@@ -61,7 +61,7 @@ Ltac degree :=
 
 #: Seconds for each command of a proof; on an idle machine the longest takes a few.
 TIMEOUT = 600
-#: Characters of a lemma; the tactic ``field`` takes minutes for longer ones.
+#: Characters of a lemma. Longer ones are left out; Coq did not prove the one that was tried.
 LARGEST = 20_000
 _FLAGS = ("-q", "-w", "-notation-overridden,-ambiguous-paths")
 
