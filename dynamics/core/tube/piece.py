@@ -29,6 +29,7 @@ from dynamics.core.tube.coordinates import (
     lengths,
     norm,
 )
+from dynamics.core.tube.family import Deviation, FamilyPart, deviation_bounds
 from dynamics.core.tube.polynomials import around, hull, span
 
 BITS = 96
@@ -247,7 +248,7 @@ class _Curve:
 
     def deviations(
         self, box_radius: list[float], matrices: list[arb_mat], rest: arb_mat
-    ) -> list[tuple[list[arb_mat], arb_mat]] | None:
+    ) -> list[Deviation] | None:
         """Return J S + g - S' for each slope S, as vector coefficients and a remainder.
 
         J and the derivative g of the velocity by the constant are enclosed for all curves of the
@@ -287,6 +288,39 @@ class _Curve:
         return [float(x) for x in self.field.neglected(_widened(hull(self.shape, 0), radius))]
 
 
+class _Enclosed(NamedTuple):
+    """What is enclosed on the box around a curve.
+
+    Attributes
+    ----------
+    matrices, rest
+        Taylor series of the Jacobian in the time of the piece, and its remainder.
+    deviations
+        For each constant, the terms and the remainder of the change of the velocity with it.
+    neglected
+        Bounds of the neglected part of the velocity, (n,).
+    """
+
+    matrices: list[arb_mat]
+    rest: arb_mat
+    deviations: list[Deviation]
+    neglected: list[float]
+
+
+def _enclosed(curve: _Curve, box_radius: list[float]) -> _Enclosed | Unproved:
+    """Enclose the Jacobian, the dependence on the constants and the neglected part on a box."""
+    jacobian = curve.jacobian(box_radius)
+    if jacobian is None:
+        return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
+    deviations = curve.deviations(box_radius, *jacobian)
+    if deviations is None:
+        return Unproved("the dependence on the constants cannot be enclosed on it: it is too wide")
+    neglected = curve.neglected(box_radius)
+    if not np.isfinite(neglected).all():
+        return Unproved("the neglected part of the velocity cannot be bounded on it")
+    return _Enclosed(*jacobian, deviations, neglected)
+
+
 def _propagate(
     curve: _Curve,
     clock: Clock,
@@ -297,16 +331,10 @@ def _propagate(
     functional: np.ndarray,
 ) -> Proved | Unproved:
     """Propagate a frame through the parts of a piece, with the Jacobian for |e| <= box_radius."""
-    jacobian = curve.jacobian(box_radius)
-    if jacobian is None:
-        return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
-    matrices, rest = jacobian
-    deviations = curve.deviations(box_radius, matrices, rest)
-    if deviations is None:
-        return Unproved("the dependence on the constants cannot be enclosed on it: it is too wide")
-    lost = curve.neglected(box_radius)
-    if not np.isfinite(lost).all():
-        return Unproved("the neglected part of the velocity cannot be bounded on it")
+    enclosed = _enclosed(curve, box_radius)
+    if isinstance(enclosed, Unproved):
+        return enclosed
+    matrices, rest, deviations, lost = enclosed
     length, width = curve.length / curve.parts, arb(1) / curve.parts
     parts, added, none = [], 0.0, [0.0] * curve.n
     for k in range(curve.parts):
@@ -323,7 +351,7 @@ def _propagate(
             return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
         coupling = coupled(matrix, frame.all_blocks)
         own_deviations = [(around(terms, centre), last) for terms, last in deviations]
-        apart = _deviation_bounds(inverse, own_deviations, width)
+        apart = deviation_bounds(inverse, own_deviations, width)
         defect, own, least = (
             lengths(vector, frame.all_blocks)
             for vector in (
@@ -338,7 +366,7 @@ def _propagate(
         added += _added(clock, coupling, own, length)
         during = Frame(basis, compared.during, blocks)
         value, rate = _functional(curve, centre, during, local, rest, errors, rests, functional)
-        family = _Family(curve, centre, own_deviations)
+        family = FamilyPart(curve.n, curve.slopes, curve.length, width, centre, own_deviations)
         value, rate = family.enlarged(functional, value, rate)
         start = above(exact(curve.piece.start) + curve.length * k / curve.parts)
         bar = frame.by_coordinate(compared.bar)
@@ -405,65 +433,6 @@ def _functional(
         rate += w * (span(around(curve.rate[i], centre), width) + errors[i]) + turned * z[i]
         rate += arb(0, 1) * (abs(w) * rests[i]).upper()
     return (below(value), above(value)), (below(rate), above(rate))
-
-
-def _deviation_bounds(
-    inverse: arb_mat, deviations: list[tuple[list[arb_mat], arb_mat]], width: arb
-) -> list[arb]:
-    """Return bounds of the deviations of all slopes on a part, in the coordinates."""
-    n = inverse.nrows()
-    total = [arb(0)] * n
-    for local, remainder in deviations:
-        turned, last = [inverse * term for term in local], inverse * remainder
-        for i in range(n):
-            total[i] += abs(span([term[i, 0] for term in turned], width) + last[i, 0]).upper()
-    return total
-
-
-class _Family:
-    """The curves P + S delta, |delta| <= 1, on a part."""
-
-    def __init__(
-        self, curve: _Curve, centre: arb, deviations: list[tuple[list[arb_mat], arb_mat]]
-    ) -> None:
-        self.n, self.width, self.deviations = curve.n, arb(1) / curve.parts, deviations
-        self.slopes = [around(slope, centre) for slope in curve.slopes]
-        self.rates = [
-            around([v * (2 * (j + 1) / curve.length) for j, v in enumerate(slope[1:])], centre)
-            for slope in curve.slopes
-        ]
-
-    def spread(self) -> list[arb]:
-        """Return bounds of |S delta|, one for each coordinate."""
-        return [
-            sum((self._span(slope, i).upper() for slope in self.slopes), arb(0))
-            for i in range(self.n)
-        ]
-
-    def _span(self, terms: list[arb_mat], i: int) -> arb:
-        return abs(span([term[i, 0] for term in terms], self.width))
-
-    def enlarged(
-        self,
-        functional: np.ndarray,
-        value: tuple[float, float],
-        rate: tuple[float, float],
-    ) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return (low, high) of a functional and of its rate for all curves of the family."""
-        row = arb_mat(1, self.n, [exact(w) for w in functional])
-        more, faster = arb(0), arb(0)
-        for slope, velocity, (local, remainder) in zip(self.slopes, self.rates, self.deviations):
-            more += self._span([row * term for term in slope], 0).upper()
-            faster += self._span([row * term for term in velocity], 0).upper()
-            faster += self._span([row * term for term in local], 0).upper()
-            faster += abs((row * remainder)[0, 0]).upper()
-        return _widened_interval(value, more), _widened_interval(rate, faster)
-
-
-def _widened_interval(interval: tuple[float, float], by: arb) -> tuple[float, float]:
-    """Return an interval, enlarged at both ends."""
-    low, high = interval
-    return (below(exact(low) - by), above(exact(high) + by)) if by > 0 else interval
 
 
 def _column(series: Series) -> arb_mat:
