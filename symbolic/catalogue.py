@@ -7,6 +7,7 @@ import SymPy; derivations are built on first use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -127,9 +128,12 @@ class Catalogue(Mapping[str, "Derivation"]):
         source = coq.of_proofs(derivation.title, derivation.prove())
         if derivation.coq_lemmas is None:
             return source
-        last = coq.of_file(derivation.coq_lemmas)
+        text = derivation.coq_lemmas.read_text(encoding="utf-8")
+        # The file is named after its last theorem: the axioms of all names are printed at the end.
+        name = re.findall(r"^Print Assumptions (\w+)\.", text, re.MULTILINE)[-1]
+        title = f"all lemmas of {derivation.coq_lemmas.name}"
         return replace(
-            source, lemmas=source.lemmas | last.lemmas, titles=source.titles | last.titles
+            source, lemmas=source.lemmas | {name: text}, titles=source.titles | {name: title}
         )
 
 

@@ -378,12 +378,19 @@ class TestSumsOverSets:
 
     def test_follow_the_identities(self):
         source = catalogue.CATALOGUE.coq_source("excess")
-        assert list(source.lemmas)[-1] == "all_sets"
-        assert re.findall(r"^Print Assumptions (\w+)\.", source.lemmas["all_sets"], re.M) == [
-            "increment_of_sum",
-            "affine_sum",
-        ]
-        assert not re.search(r"\b(Admitted|admit|Axiom|Parameter)\b", source.lemmas["all_sets"])
+        *_, (name, text) = source.lemmas.items()
+        printed = re.findall(r"^Print Assumptions (\w+)\.", text, re.M)
+        assert (printed, name) == (["increment_of_sum", "affine_sum"], "affine_sum")
+        assert source.titles[name] == "all lemmas of all_sets.v"
+        assert not re.search(r"\b(Admitted|admit|Axiom|Parameter)\b", text)
+
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("installed")
+    def test_accepted_after_the_identities(self, capsys):
+        assert main(["derive", "excess", "--format", "coq", "--check"]) == 0
+        printed = capsys.readouterr().out
+        assert "affine_sum: all lemmas of all_sets.v" in printed
+        assert "not accepted" not in printed
 
     @pytest.mark.slow
     @pytest.mark.usefixtures("installed")
