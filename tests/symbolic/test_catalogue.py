@@ -151,7 +151,7 @@ class TestJustifications:
 
 def test_notes_of_lemma_4_3_define_h_and_k() -> None:
     text, document = (" ".join(rendered("lemma-4.3", x).split()) for x in ("text", "latex"))
-    assert "sums over the sets: decided for every D = L C" in text
+    assert "decided for every number of sets D/C" in text
     for parameter in ("alpha", "gamma", "rho"):
         assert f"h_{parameter}(a, b, T) is the share of a random set of type (a, b)" in text
         assert f"k_{parameter}(s) = d act(O)/d {parameter} of a patch with coefficient s" in text
