@@ -69,7 +69,7 @@ def digest(text: str) -> str:
 
 @cache
 def source_digest() -> str:
-    """Return a hash of the source of the derivations and of the version of SymPy."""
+    """Return a hash of the source of the derivations."""
     folders = ["core", *(package.rsplit(".", 1)[-1] for package in CATALOGUE.theories)]
     files = [
         path
@@ -77,8 +77,7 @@ def source_digest() -> str:
         for path in RECORD.with_name(folder).rglob("*")
         if path.suffix in (".py", ".v")
     ]
-    texts = [path.read_text(encoding="utf-8") for path in sorted(files)]
-    return digest("\n".join([version("sympy"), *texts]))
+    return digest("\n".join(path.read_text(encoding="utf-8") for path in sorted(files)))
 
 
 def record() -> dict[str, Any]:
@@ -87,8 +86,8 @@ def record() -> dict[str, Any]:
 
 
 def is_current(checked: Mapping[str, Any]) -> bool:
-    """Return whether the source of the derivations is the one that a record is about."""
-    return bool(checked["source"] == source_digest())
+    """Return whether a record is about the present source of the derivations and SymPy."""
+    return bool(checked["source"] == source_digest() and checked["sympy"] == version("sympy"))
 
 
 def rows(checked: Mapping[str, Any]) -> list[Row]:
@@ -169,7 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         old = record()
     known = {x for entry in old["derivations"].values() for x in entry["accepted"].values()}
     known |= set(old["files"].values())
-    checked: dict[str, Any] = {"source": source_digest(), "files": {}, "derivations": {}}
+    checked: dict[str, Any] = {"source": source_digest(), "sympy": version("sympy")}
+    checked |= {"files": {}, "derivations": {}}
     failed = False
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         running: list[tuple[str, dict[str, Any], Future[set[str]]]] = []

@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ BOOK = Path(symbolic.__file__).parents[1] / "notebooks" / "book" / "proved.md"
 RECORD = check_coq.record()
 #: Derivations whose lemmas are written in a second; the others are compared in slow runs.
 FAST = ("attention", "masked-area-form", "shallow-concentration")
+ACCEPTED = {name for name, entry in RECORD["derivations"].items() if entry["accepted"]}
+#: Derivations for which Coq takes minutes: their lemmas are compared with the record only.
+LONG = {"kernels", "masked-kernels"}
 ENTRY = {
     "decided": 5,
     "accepted": {"a": "1", "b": "2"},
@@ -24,7 +28,14 @@ ENTRY = {
 }
 
 
+#: Another version may write the same lemma differently; then the report shows no numbers.
+same_sympy = pytest.mark.skipif(
+    version("sympy") != RECORD["sympy"], reason=f"the record is that of SymPy {RECORD['sympy']}"
+)
+
+
 class TestRecord:
+    @same_sympy
     @pytest.mark.parametrize(
         "name",
         [pytest.param(x, marks=() if x in FAST else pytest.mark.slow) for x in CATALOGUE],
@@ -39,7 +50,7 @@ class TestRecord:
 
     @pytest.mark.slow
     def test_is_of_the_present_source(self):
-        assert check_coq.is_current(RECORD), "run `python -m symbolic.check_coq`"
+        assert RECORD["source"] == check_coq.source_digest(), "run `python -m symbolic.check_coq`"
 
     def test_every_identity_is_accepted_or_on_the_list(self):
         assert list(RECORD["derivations"]) == list(CATALOGUE)
@@ -70,14 +81,16 @@ class TestTable:
         assert check_coq.rows({"derivations": {"attention": empty}}) == []
 
     def test_report_has_no_numbers_after_a_change_of_the_source(self, monkeypatch):
-        monkeypatch.setattr(check_coq, "record", lambda: {"source": "another", "derivations": {}})
+        another = {"source": "another", "sympy": version("sympy"), "derivations": {}}
+        monkeypatch.setattr(check_coq, "record", lambda: another)
         assert report._checked() == {
             "rows": [],
             "summary": "The derivations or SymPy have changed since Coq checked them.",
         }
 
     def test_report_has_the_rows_of_the_present_source(self, monkeypatch):
-        present = {"source": check_coq.source_digest(), "derivations": {"attention": ENTRY}}
+        present = RECORD | {"source": check_coq.source_digest(), "sympy": version("sympy")}
+        present |= {"derivations": {"attention": ENTRY}}
         monkeypatch.setattr(check_coq, "record", lambda: present)
         checked = report._checked()
         assert checked["rows"][0].accepted == 2
@@ -131,7 +144,7 @@ class TestCommand:
 @pytest.mark.slow
 @pytest.mark.usefixtures("installed")
 class TestFresh:
-    @pytest.mark.parametrize("name", [x for x in CATALOGUE if RECORD["derivations"][x]["accepted"]])
+    @pytest.mark.parametrize("name", [x for x in CATALOGUE if x in ACCEPTED - LONG])
     def test_check_accepts_what_the_record_has(self, name):
         source, entry = check_coq.lemmas(name)
         outcome = coq.check(source)
