@@ -23,6 +23,7 @@ from simulations.commands.arguments import (
     number_or_range,
     report_written,
 )
+from simulations.outward import ball, down, interval
 
 if TYPE_CHECKING:
     from simulations.validated import BoxProof, Checked, Proof
@@ -255,11 +256,9 @@ def fraction_done(time: float, end: float) -> float:
 def as_text(proof: Proof) -> str:
     """Return a proof as text."""
     lines = [proof.sentence, f"  at time      {proof.time:g}"]
-    for name, (low, high) in proof.enclosure._asdict().items():
-        middle = 0.5 * (low + high)
-        lines.append(f"  {name:<12} {middle:.10g} +- {0.5 * (high - low):.1e}")
-    for name, (low, high) in (("loss", proof.loss), ("test error", proof.test_error)):
-        lines.append(f"  {name:<12} in [{low:.6g}, {high:.6g}]")
+    lines += [f"  {name:<12} {ball(*ends)}" for name, ends in proof.enclosure._asdict().items()]
+    for name, ends in (("loss", proof.loss), ("test error", proof.test_error)):
+        lines.append(f"  {name:<12} in {interval(*ends)}")
     lines.append(f"  association  {_association(proof)}")
     lines.append(f"  pieces       {len(proof.tube.pieces)}")
     return "\n".join(lines)
@@ -272,7 +271,7 @@ def box_as_text(proof: BoxProof) -> str:
         return "\n".join([proof.sentence, share, f"  boxes        {len(proof.parts)}"])
     lines = [proof.sentence, f"  at time      {proof.horizon:g}"]
     intervals = proof.enclosure._asdict() | {"loss": proof.loss, "test error": proof.test_error}
-    lines += [f"  {name:<12} in [{low:.6g}, {high:.6g}]" for name, (low, high) in intervals.items()]
+    lines += [f"  {name:<12} in {interval(*ends)}" for name, ends in intervals.items()]
     lines.append(f"  association  {_association(proof)}")
     lines.append(f"  boxes        {len(proof.parts)}")
     return "\n".join(lines)
@@ -285,7 +284,7 @@ def _association(proof: Proof | BoxProof) -> str:
     until = proof.association_until
     if not math.isfinite(until):
         return "proved at that time and for ever"
-    return "proved at that time" + (f" and until {until:.4g}" if until > proof.time else "")
+    return "proved at that time" + (f" and until {down(until, 4)}" if until > proof.time else "")
 
 
 def _draw(path: Path, proof: Proof) -> None:

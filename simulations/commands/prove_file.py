@@ -16,6 +16,7 @@ from simulations.commands.arguments import (
     given_parameters,
     number,
 )
+from simulations.outward import ball, interval
 
 if TYPE_CHECKING:
     from simulations.stated.prove import TheoryProof
@@ -116,9 +117,8 @@ def as_record(proof: TheoryProof) -> dict[str, Any]:
 def as_text(proof: TheoryProof) -> str:
     """Return a proof as text."""
     lines = [proof.sentence, f"  at time      {proof.time:g}"]
-    for name, (low, high) in proof.enclosure.items():
-        lines.append(f"  {name:<12} {0.5 * (low + high):.10g} +- {0.5 * (high - low):.1e}")
-    lines.append("  {:<12} in [{:.6g}, {:.6g}]".format("loss", *proof.loss))
+    lines += [f"  {name:<12} {ball(*ends)}" for name, ends in proof.enclosure.items()]
+    lines.append(f"  {'loss':<12} in {interval(*proof.loss)}")
     lines += [f"  {claim.text}: {claim.sentence}" for claim in proof.claims]
     lines.append(f"  pieces       {len(proof.tube.pieces)}")
     return "\n".join(lines)

@@ -38,6 +38,7 @@ from dynamics.core.tube.polynomials import around
 from dynamics.core.tube.tube import Tube
 from dynamics.theory import jets
 from simulations.falsify.language import depends_on_the_whole_run
+from simulations.outward import up, within
 from symbolic.theory import Theory
 
 #: Order of the Taylor polynomial of d on a part, and of derivatives at the start.
@@ -149,7 +150,7 @@ class Decided(NamedTuple):
         """Summary in one sentence."""
         if self.at_end:
             until = "for ever" if self.forever else f"to time {self.time:g}"
-            result = f"proved from time {self.since:.6g} on, {until}"
+            result = f"proved from time {up(self.since)} on, {until}"
         else:
             result = "not proved at the end"
             if self.true:
@@ -158,7 +159,7 @@ class Decided(NamedTuple):
 
 
 def _listed(intervals: Sequence[Interval]) -> str:
-    return " and ".join(f"from {low:.6g} to {high:.6g}" for low, high in intervals)
+    return " and ".join(within(*times) for times in intervals)
 
 
 class Scope(Mapping[str, Any]):

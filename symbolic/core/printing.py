@@ -55,7 +55,9 @@ def _outcome(proofs: list[Proof]) -> list[str]:
     for proof in proofs:
         lines.append(f"{proof.claim}: {proof.summary()}")
         lines += [f"    {number:5d}  {identity}" for identity, number in proof.identities.items()]
-        lines += [f"    {description}: {value}" for description, value in proof.facts.items()]
+        for description, value in proof.facts.items():
+            text = f"    {description}: {value}"
+            lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 6)
         lines += [f"    FAILS: {failure}" for failure in proof.failures]
     return lines
 

@@ -29,6 +29,7 @@ from dynamics.core.checks import finite, integer, require
 from dynamics.core.tube.clocks import Flow
 from dynamics.core.tube.tube import Tube, enclose
 from dynamics.positional.validated.system import Box, ReducedSystem
+from simulations.outward import up
 from simulations.positional.validated.proof import (
     DEGREE,
     GAP,
@@ -175,7 +176,7 @@ class BoxProof:
                 + f" ends {first.reason}"
             )
         since = self.gap_positive_from
-        gap = f"; gamma > rho from time {since:.6g} on{' for ever' * self.forever}"
+        gap = f"; gamma > rho from time {up(since)} on{' for ever' * self.forever}"
         return (
             f"proved for all {self.domain}: the flow is enclosed to time {self.horizon:g}"
             + gap * math.isfinite(since)

@@ -122,8 +122,6 @@ class Model:
     def __init__(self, constants: dict[str, Any], arithmetic: ModuleType) -> None:
         fields(constants, CONSTANTS)
         self.arithmetic, arb, fmpq = arithmetic, arithmetic.arb, arithmetic.fmpq
-        series = arithmetic.arb_series
-        self.units = [[series([int(i == j)]) for j in range(3)] for i in range(4)]
         D, C, p = sizes = [constants[name] for name in ("D", "C", "p")]
         whole = all(type(x) is int and x >= 2 for x in sizes)
         require(whole and C < D and D % C == 0 and p % 2 == 1, "no problem has these sizes")
@@ -138,6 +136,11 @@ class Model:
         self.N, self.others, self.weights = D - C, D // C - 1, (1, D * (C - 1), D * (D - C))
         self.shares = [1 / arb(weight) for weight in self.weights]
         self.rest: dict[int, Any] = {}
+
+    def units(self) -> list[list[Any]]:
+        """Return the slopes of the coordinates and of a constant, as series of the order in use."""
+        series = self.arithmetic.arb_series  # FLINT cuts products at the shorter series
+        return [[series([int(i == j)]) for j in range(3)] for i in range(4)]
 
     def sizes(self, K: int) -> list[int]:
         """Return the numbers of multisets with at most 0 .. K features, without enumeration."""
@@ -178,7 +181,7 @@ class Model:
 
     def velocity(self, theta: list[Any], K: int) -> list[Any]:
         """Return the velocity E[s F_i]/W_i along a curve, s = 1/(1 + e^F)."""
-        c, count = self.functions(*map(Dual, theta, self.units)), self.images.upto[K]
+        c, count = self.functions(*map(Dual, theta, self.units())), self.images.upto[K]
         s, _ = self.arithmetic.logistic(self.images.series([y.value for y in c], count))
         F = [self.images.series([y.slopes[i] for y in c], count) for i in range(3)]
         return [y * share for y, share in zip(self.images.means(s, F), self.shares)]
@@ -186,13 +189,10 @@ class Model:
     def jacobian(self, theta: list[Any], radii: list[Any], K: int) -> list[Any]:
         """Return the Jacobian (E[s F_ij] - E[s (1 - s) F_i F_j])/W_i for |e| <= radii, by rows."""
         # F_ij on the box; from these F_i and F by the mean value theorem
-        arb, spread = self.arithmetic.arb, self.arithmetic.spread
-        box = [Dual(x + arb(0, r), e) for x, r, e in zip(theta, radii, self.units)]
-        second_order = [Dual(x, [Dual(y, self.units[3]) for y in x.slopes]) for x in box]
-        on_box, on_curve = (
-            self.functions(*second_order),
-            self.functions(*map(Dual, theta, self.units)),
-        )
+        arb, spread, units = self.arithmetic.arb, self.arithmetic.spread, self.units()
+        box = [Dual(x + arb(0, r), e) for x, r, e in zip(theta, radii, units)]
+        second_order = [Dual(x, [Dual(y, units[3]) for y in x.slopes]) for x in box]
+        on_box, on_curve = self.functions(*second_order), self.functions(*map(Dual, theta, units))
         count, entries, second = self.images.upto[K], {}, {}
         for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
             F_ij = self.images.series([y.slopes[i].slopes[j] for y in on_box], count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from simulations.outward import down, interval, up, within
 from simulations.positional.validated.checker_model import Interval
 
 
@@ -78,17 +79,17 @@ def checked_as_text(checked: Checked) -> str:
         f"  to time      {checked.time:g} ({checked.pieces} pieces)",
     ]
     lines += [
-        f"  {name:<12} in [{low:.12g}, {high:.12g}]"
-        for name, (low, high) in checked.enclosure._asdict().items()
+        f"  {name:<12} in {interval(*ends, 12)}"
+        for name, ends in checked.enclosure._asdict().items()
     ]
     outcomes = {"loss": checked.loss, "test error": checked.test_error}
-    lines += [f"  {name:<12} in [{low:.6g}, {high:.6g}]" for name, (low, high) in outcomes.items()]
-    gap = f"proved from time {since:.6g} on" if math.isfinite(since) else "not proved at the end"
+    lines += [f"  {name:<12} in {interval(*ends)}" for name, ends in outcomes.items()]
+    gap = f"proved from time {up(since)} on" if math.isfinite(since) else "not proved at the end"
     lines.append(f"  gamma > rho  {gap}{', for ever' if checked.forever else ''}")
-    lines += [f"  gamma < rho  from {a:.6g} to {b:.6g}" for a, b in checked.gap_negative]
+    lines += [f"  gamma < rho  {within(*times)}" for times in checked.gap_negative]
     association = "not proved at that time"
     if checked.association:
-        later = f" and until {until:.4g}" if until > checked.time else ""
+        later = f" and until {down(until, 4)}" if until > checked.time else ""
         association = f"proved at that time{later if math.isfinite(until) else ' and for ever'}"
     lines.append(f"  association  {association}")
     return "\n".join(lines)

@@ -20,7 +20,11 @@ PYODIDE_FILES = (
 )
 _PACKAGE = "simulations/positional/validated"
 _SOURCES = ("balls", "lists", "model", "multisets", "series", "text")
-SOURCES = (f"{_PACKAGE}/checker.py", *(f"{_PACKAGE}/checker_{name}.py" for name in _SOURCES))
+SOURCES = (
+    "simulations/outward.py",
+    f"{_PACKAGE}/checker.py",
+    *(f"{_PACKAGE}/checker_{name}.py" for name in _SOURCES),
+)
 ADVICE = f"unpack the package of 'npm pack pyodide@{PYODIDE}' and name its folder 'package'"
 
 
@@ -47,11 +51,12 @@ def write_page(folder: Path, pyodide: Path) -> None:
     version = json.loads((pyodide / "package.json").read_text(encoding="utf-8")).get("version")
     if version != PYODIDE:
         raise ValueError(f"it contains version {version}: {ADVICE}")
-    here = files("simulations.positional.validated")
+    templates = files("simulations.positional.validated").joinpath("templates")
     for name in ("index.html", "worker.mjs"):
-        write_bytes(folder / name, here.joinpath("templates", name).read_bytes())
+        write_bytes(folder / name, templates.joinpath(name).read_bytes())
     for name in SOURCES:
-        write_bytes(folder / "source" / name, here.joinpath(Path(name).name).read_bytes())
+        source = files("simulations").joinpath(name.removeprefix("simulations/"))
+        write_bytes(folder / "source" / name, source.read_bytes())
     listed = "".join(f"{name}\n" for name in SOURCES)
     write_bytes(folder / "source" / "files.txt", listed.encode())
     for name in PYODIDE_FILES:

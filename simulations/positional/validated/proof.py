@@ -41,6 +41,7 @@ from dynamics.core.tube.tube import Tube, enclose
 from dynamics.positional.validated.outcomes import box_around, floor, outcomes
 from dynamics.positional.validated.system import ReducedSystem, TruncatedField
 from simulations.files import code_fingerprint
+from simulations.outward import up, within
 from simulations.positional.validated.checkpoint import ProofCheckpoint
 
 if TYPE_CHECKING:
@@ -165,8 +166,8 @@ class Proof:
         statements = [f"proved: {solver} is enclosed to time {self.horizon:g}"]
         if math.isfinite(self.gap_positive_from):
             since = self.gap_positive_from
-            statements.append(f"gamma > rho from time {since:.6g} on{' for ever' * self.forever}")
-        statements += [f"gamma < rho from {a:.6g} to {b:.6g}" for a, b in self.gap_negative]
+            statements.append(f"gamma > rho from time {up(since)} on{' for ever' * self.forever}")
+        statements += [f"gamma < rho {within(*times)}" for times in self.gap_negative]
         return "; ".join(statements)
 
 

@@ -16,7 +16,7 @@ from flint import arb, arb_mat, arb_poly, arb_series, ctx, fmpq
 from dynamics import Problem
 from dynamics.positional.validated.outcomes import floor
 from dynamics.positional.validated.system import ReducedSystem
-from simulations import validated
+from simulations import outward, validated
 from simulations.cli import main
 from simulations.positional.validated import (
     checker,
@@ -502,14 +502,14 @@ class TestNeglected:
     @pytest.mark.parametrize("K", [0, 1, 3, 7])
     @pytest.mark.parametrize("q", [0.01, 0.9])
     @pytest.mark.parametrize("gamma", [0.0, 1.5, 4.0])
-    def test_at_the_corners_of_a_box(self, truncated, K, q, gamma):
+    def test_at_the_corners_of_a_box(self, truncated, K, q, gamma, monkeypatch):
         model = checker.Model(read(truncated)["problem"] | {"q": q}, checker_images)
         centre, radii = [0.2, gamma, -0.5], [0.1, 1.5, 1.5]
         model.enumerate(8)
         bound = model.neglected(
             [arb_poly([x]) for x in centre], [number(r, fmpq) for r in radii], K
         )
-        ctx.cap = 1
+        monkeypatch.setattr(ctx, "cap", 1)
         for signs in itertools.product((-1.0, 1.0), repeat=3):
             theta = [arb_series([x + s * r]) for x, s, r in zip(centre, signs, radii)]
             exact, truncated_sum = model.velocity(theta, 8), model.velocity(theta, K)
@@ -541,6 +541,19 @@ class TestTheorem:
         start, errors = [arb(1), arb(2), arb(3)], [arb(4), arb(5), arb(6)]
         assert checker.compared(M, start, errors, [100, 200, 40], arb(3), None) is not None
         assert checker.compared(M, start, errors, bar, arb(3), None) is None
+
+    @pytest.mark.parametrize("degree", [3, 9, 12, checker.MOST_TERMS - 1])
+    @pytest.mark.parametrize("cap", [1, 10])
+    def test_velocity_along_polynomials_of_any_degree(self, path, cap, degree, monkeypatch):
+        """f(x + y u^n) has the coefficients f(x) and J y, whatever FLINT's own order of series."""
+        monkeypatch.setattr(ctx, "cap", cap)
+        x, y, field = [0.3, 0.2, -0.1], [1e-3, 2e-3, -1e-3], ReducedSystem(Problem(6, 2, q=2 / 6))
+        model = checker.Model(read(path)["problem"], checker_images)
+        model.enumerate(4)
+        curve = [arb_poly([a] + [0] * (degree - 1) + [b]) for a, b in zip(x, y)]
+        J = field.truncated(4).jacobian_at(np.array(x))
+        for velocity, slope in zip(model.along(curve, [], degree + 1, 4), J @ y):
+            close(float(velocity[degree].mid()), slope, rel=1e-10)
 
     def test_jacobian_on_a_box(self, path):
         """The reference are Jacobians at the corners of a box around a constant curve."""
@@ -591,7 +604,7 @@ class TestTheorem:
 
 
 PARTS = (checker, checker_model, checker_multisets, checker_images)
-PYTHON = (checker_balls, checker_series, checker_lists, checker_text)
+PYTHON = (checker_balls, checker_series, checker_lists, checker_text, outward)
 
 
 @pytest.mark.parametrize("module", [*PARTS, *PYTHON], ids=lambda module: module.__name__)
