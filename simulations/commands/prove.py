@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations import theories
-from simulations.commands import DONE, FAILED, BadInput, prove_file
+from simulations.commands import DONE, FAILED, BadInput, prove_file, prove_map
 from simulations.commands.arguments import (
     EXIT_CODES,
     Parser,
@@ -36,8 +36,11 @@ population expectation, rounding and time stepping. Print from which time on gam
 whether it is proved for ever, and an enclosure of the test error. If the proof stops before the
 horizon, print the time and the reason. With --out, the same command resumes a proof that was
 interrupted or killed. With an interval, such as --nu 0.00999..0.01001 or --qD 2..2.001, all that is
-printed is proved for each number in it; it is divided where the tube is too wide. With FILE.py as
-first argument, a theory in a file is proved (patchdyn prove FILE.py --help).
+printed is proved for each number in it; it is divided where the tube is too wide. With --map, the
+intervals of nu and of q are divided into cells, and gamma > rho and patch association are proved in
+as many of them as possible, at all times to the horizon, from a region of states that no flow
+leaves; --out and --plot write the cells. With FILE.py as first argument, a theory in a file is
+proved (patchdyn prove FILE.py --help).
 """
 EPILOG = f"""\
 examples:
@@ -45,6 +48,7 @@ examples:
   patchdyn prove --D 64 --C 4 --qD 2 --horizon 1e5 --out proof.json --plot proof.png
   patchdyn prove --D 16 --C 2 --qD 4 --solver gd --learning-rate 0.02 --steps 50000 --json
   patchdyn prove --D 16 --C 2 --qD 4 --nu 0.00999..0.01001 --horizon 1e3
+  patchdyn prove --D 16 --C 2 --qD 0.5..4 --nu 0.001..0.1 --horizon 1e3 --map 20 --plot map.png
   patchdyn prove --check proof.json
   patchdyn prove --page page --pyodide package
   patchdyn prove teacher.py --horizon 1e4 --claim 'loss <= 0.1'
@@ -85,6 +89,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     certificate = ("FILE.json", "write the certificate")
     add_output(parser, certificate, "plot the radius of the tube and gamma - rho")
     parser.add_argument(
+        "--map", type=int, metavar="CELLS", help="prove a map with this number of cells per axis"
+    )
+    parser.add_argument(
         "--check",
         type=Path,
         metavar="FILE.json",
@@ -122,6 +129,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.arithmetic is not None:
         raise BadInput("--arithmetic is not allowed without --check")
     ranges = {n: x for n, x in given_parameters(args).items() if isinstance(x, Range)}
+    if args.map is not None:
+        return prove_map.execute(args, ranges, _problem_and_options)
     return _prove_box(args, ranges) if ranges else _prove(args)
 
 

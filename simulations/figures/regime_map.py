@@ -8,9 +8,10 @@ import matplotlib
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simulations.figures.style import styled
 
@@ -54,6 +55,12 @@ _WITHOUT_VALUE = {
 _OTHER = ("#E0D4EC", "++++")
 #: Colour and line style of the theoretical boundaries.
 _BOUNDARIES = (("#C8102E", "dashed"), ("#111111", "dotted"))
+#: Name, colour and hatching of the cells of a map of proofs, by status.
+_PROOFS = {
+    "proved": ("proved for all constants of the cell", "#5B8DB8", ""),
+    "true at the centre": ("not proved; true at the centre (estimate)", "#FFFFFF", ""),
+    "false at the centre": ("false at the centre (estimate)", "#F5B58A", "////"),
+}
 
 
 @styled
@@ -195,6 +202,32 @@ def _number(value: float) -> str:
         return rf"$10^{{{round(exponent)}}}$"
     digits, _, power = f"{value:g}".partition("e")
     return rf"${digits}\times10^{{{int(power)}}}$" if power else digits
+
+
+@styled
+def draw_association(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the cells of a map of proofs, coloured by their status."""
+    ax = figure.subplots()
+    status, handles = data["status"].values, []
+    for name, (label, colour, hatch) in _PROOFS.items():
+        handles.append(Patch(facecolor=colour, edgecolor="#777777", hatch=hatch, label=label))
+        cells = np.ma.masked_where(status != name, np.ones(status.shape))
+        ax.pcolor(
+            data["q_edge"].values,
+            data["nu_edge"].values,
+            cells,
+            cmap=ListedColormap([colour]),
+            hatch=hatch,
+            edgecolor="#FFFFFF" if not hatch else "#777777",
+            linewidth=0.3,
+        )
+    ax.set(xscale="log", yscale="log", ylabel=_NAMES.get(data.attrs["y"], data.attrs["y"]))
+    ax.set_xlabel(_NAMES.get(data.attrs["x"], data.attrs["x"]))
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    return {"legend": handles}
 
 
 def _norm(values: np.ndarray, scale: str) -> Normalize:

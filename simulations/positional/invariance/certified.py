@@ -117,6 +117,7 @@ def certify(
     *,
     precision: int = 96,
     most: int = 5000,
+    strict: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Certificate:
     """Decide whether d(gamma - rho)/dt >= 0 on gamma = rho everywhere in a box.
@@ -132,6 +133,8 @@ def certify(
         Bits of ball arithmetic.
     most
         Largest number of cells.
+    strict
+        Decide whether it is positive for alpha > 0.
     progress
         Called with the proved share of the box.
     """
@@ -148,7 +151,7 @@ def certify(
         _, _, cell, share = heapq.heappop(waiting)
         cells += 1
         low, _, worst = bounds(box, cell, precision)
-        if low >= 0.0:
+        if low > 0.0 or (low == 0.0 and not strict):
             proved += share
             if progress is not None:
                 progress(proved / total if total else 1.0)

@@ -79,8 +79,8 @@ def checked_as_text(checked: Checked) -> str:
         f"  to time      {checked.time:g} ({checked.pieces} pieces)",
     ]
     lines += [
-        f"  {name:<12} in {interval(*ends, 12)}"
-        for name, ends in checked.enclosure._asdict().items()
+        f"  {name:<12} in {interval(low, high, 12)}"
+        for name, (low, high) in checked.enclosure._asdict().items()
     ]
     outcomes = {"loss": checked.loss, "test error": checked.test_error}
     lines += [f"  {name:<12} in {interval(*ends)}" for name, ends in outcomes.items()]

@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from dynamics import Problem
 from dynamics.core.balls.series import Series
@@ -10,7 +11,7 @@ from dynamics.positional.validated.field import Field
 from dynamics.positional.validated.images import images
 from dynamics.positional.validated.outcomes import floor
 from dynamics.positional.validated.system import Box, ReducedSystem
-from dynamics.positional.validated.tail import Tail
+from dynamics.positional.validated.tail import Tail, groups
 
 SHARES = st.tuples(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))
 
@@ -62,6 +63,27 @@ def test_probabilities_tail_and_floor(q, width, share, K):
     theta = Series(np.array([[0.2, 0.3, -0.1]]), np.full((1, 3), 0.01))
     wide = Tail(problem, q_radius=radius, nu_radius=problem.nu * width)
     assert np.all(Tail(member).bounds(theta)[K] <= wide.bounds(theta)[K] * (1 + 1e-12))
+
+
+def test_tail_of_the_largest_nu():
+    """Without a radius of q: the bound at the largest nu, and not that of the middle."""
+    problem, theta = Problem(D=8, C=2, q=0.3, nu=0.5), Series.exact(np.array([[0.2, 0.3, -0.1]]))
+    wide = Tail(problem, nu_radius=0.25).bounds(theta)[3]
+    member = Tail(problem.replace(nu=0.75)).bounds(theta)[3]
+    np.testing.assert_allclose(wide, member, rtol=1e-12)
+    assert np.any(Tail(problem).bounds(theta)[3] < 0.99 * member)
+
+
+def test_mass_of_the_images_beyond_the_last_group():
+    """The probability of N > k_max is that of the largest q, up to 1e-12."""
+    problem, radius = Problem(D=400, C=2, q=0.01), 5e-4
+    wide = groups(problem, radius).mass
+    N, k_max = problem.D - problem.C, wide.size - 2
+    assert k_max < N
+    for q in (problem.q, problem.q + radius):
+        beyond = stats.binom.sf(k_max, N, q)
+        assert beyond <= wide[-1] * (1 + 1e-9)
+    assert wide[-1] <= beyond * (1 + 1e-6) + 1e-30
 
 
 def test_the_floor_decreases_with_the_radius():

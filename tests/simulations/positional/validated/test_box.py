@@ -3,6 +3,7 @@
 import itertools
 import math
 from functools import lru_cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dynamics import ParameterError, Population, Problem, gradient_flow
 from dynamics.positional.validated.system import Box, ReducedSystem, TruncatedField
 from simulations.positional.validated import box as module
+from simulations.positional.validated.box import BoxProof, Part
 from simulations.validated import box_conclusions, prove, prove_box
 
 HORIZON = 0.5
@@ -46,6 +48,25 @@ def proof():
 def single(result):
     (part,) = result.parts
     return part.proof
+
+
+def test_a_box_has_the_weakest_conclusion_of_its_parts():
+    """Whichever part comes first."""
+    strong = SimpleNamespace(
+        association=True, forever=True, gap_positive_from=0.0, association_until=math.inf,
+        loss=(0.1, 0.2), test_error=(0.0, 0.3), proved=True, horizon=1.0,
+    )  # fmt: skip
+    weak = SimpleNamespace(
+        association=False, forever=False, gap_positive_from=3.0, association_until=5.0,
+        loss=(0.15, 0.4), test_error=(0.1, 0.2), proved=False, horizon=1.0,
+    )  # fmt: skip
+    low, high = Problem(8, 2, 0.2, nu=0.01), Problem(8, 2, 0.2, nu=0.02)
+    for proofs in ((strong, weak), (weak, strong)):
+        whole = BoxProof(low, high, tuple(Part(low, high, proof) for proof in proofs))
+        assert not (whole.association or whole.forever or whole.proved)
+        assert whole.gap_positive_from == 3.0
+        assert whole.association_until == 5.0
+        assert (whole.loss, whole.test_error) == ((0.1, 0.4), (0.0, 0.3))
 
 
 class TestMembers:

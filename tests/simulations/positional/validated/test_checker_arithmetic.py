@@ -226,6 +226,34 @@ class TestImages:
             assert all(exact(x[k]).overlaps(y[k]) for k in range(4))
             assert all(exact(x[k]).rad() <= 4 * y[k].rad() for k in range(4))
 
+    def test_rounding_of_the_logistic_function(self):
+        """For exact F near 0, where no other error hides that of the exponential."""
+        mid = np.concatenate([np.linspace(-1e-3, 1e-3, 400), np.linspace(-0.03, 0.03, 400)])
+        s, w = checker_lists.logistic(lists(mid[None], 0.0 * mid[None]))
+        for F, x, r, y, e in zip(mid, s.mid[0], s.rad[0], w.mid[0], w.rad[0]):
+            exact_s = 1 / (1 + flint.arb(F).exp())
+            assert abs(exact_s - x) < r
+            assert abs(exact_s * (1 - exact_s) - y) < e
+            assert r < 1e-14
+
+    def test_numbers_below_the_grid(self):
+        """Images with T = 0 see the small numbers alone, which the grid of the large ones cuts."""
+        images = checker_lists.Images(8, 2, 3, arb(0.3), 4)
+        ctx.cap = 1
+        large = [k > 0 for _, _, k in images.powers()] + [True]
+        small = ball(2**79 + 12345, -79 - 150, 0.0)
+        c = [arb_series([arb(1) if big else small]) for big in large]
+        mid, rad = images.series(c, images.upto[4])
+        seen = 0
+        for row, m, r in zip(images.rows(images.upto[4]), mid[0], rad[0]):
+            if any(x for x, big in zip(row, large) if big):
+                continue
+            total = sum(x * exact(small) for x, big in zip(row, large) if not big)
+            seen += bool(total != 0)
+            assert abs(total - m) <= r
+            assert r >= 2.0**-160 * sum(abs(x) for x in row)
+        assert seen > 0
+
     def test_radii_enter(self):
         """Functions of points of balls are in the functions of the balls."""
         rng = np.random.default_rng(1)
