@@ -29,8 +29,12 @@ def interval(low: float, high: float, digits: int = 6) -> str:
 
 
 def within(low: float, high: float) -> str:
-    """Return the longest interval of decimal times inside [low, high]: "from ... to ..."."""
-    return f"from {up(low)} to {down(high)}"
+    """Return an interval of decimal times inside [low, high]: "from ... to ...".
+
+    Times have six digits, or as many as are needed to tell the ends apart.
+    """
+    digits = next((n for n in range(6, 15) if float(up(low, n)) < float(down(high, n))), 15)
+    return f"from {up(low, digits)} to {down(high, digits)}"
 
 
 def ball(low: float, high: float) -> str:
