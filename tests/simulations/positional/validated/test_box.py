@@ -63,7 +63,7 @@ def test_a_box_has_the_weakest_conclusion_of_its_parts():
     low, high = Problem(8, 2, 0.2, nu=0.01), Problem(8, 2, 0.2, nu=0.02)
     for proofs in ((strong, weak), (weak, strong)):
         whole = BoxProof(low, high, tuple(Part(low, high, proof) for proof in proofs))
-        assert not (whole.association or whole.forever or whole.proved)
+        assert not any((whole.association, whole.forever, whole.proved))
         assert whole.gap_positive_from == 3.0
         assert whole.association_until == 5.0
         assert (whole.loss, whole.test_error) == ((0.1, 0.4), (0.0, 0.3))

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -122,6 +123,27 @@ class TestMap:
         assert set(data["status"].values.ravel()) == {FALSE}
         assert data.attrs["fraction"] == 0.0
         np.testing.assert_allclose(data["q_edge"][1], (0.249 * 0.25) ** 0.5, rtol=1e-12)
+
+    def test_divided_cells_are_covered(self, monkeypatch):
+        """The parts that are proved make up the whole cell; a part that is not proved is seen."""
+        proved, cell = [], association_map.Cell(0, 0, Ends(0.01, 0.02), Ends(0.1, 0.15))
+        hole = 0.0
+
+        def narrow(problem, nu, q, horizon):
+            done = q.high / q.low < 1.12 and nu.high / nu.low < 1.5 and not nu.low <= hole < nu.high
+            proved.extend([(nu, q)] * done)
+            failure = "" if done else "wide"
+            return region.AssociationProof(nu, q, horizon, None, failure, 1)
+
+        monkeypatch.setattr(association_map, "prove_association", narrow)
+        channel = SimpleNamespace(check=lambda: None)
+        result = association_map._measure(PROBLEM, 1.0, cell, channel)
+        assert result["status"] == PROVED
+        area = sum((nu.high - nu.low) * (q.high - q.low) for nu, q in proved)
+        assert area == pytest.approx(0.01 * 0.05, rel=1e-12, abs=0)
+        assert result["boxes"] > len(proved) > 4
+        hole = 0.0151
+        assert association_map._measure(PROBLEM, 1.0, cell, channel)["failure"] == "wide"
 
     def test_resumes(self, tmp_path, monkeypatch):
         """All stored cells are used; another map, or another code, is rejected."""
