@@ -35,6 +35,7 @@ from dynamics.positional.validated.images import features_and_totals, patterns, 
 OUT = 2.0**-48
 #: Relative width of a share of alpha that counts as much as a width of 1 in gamma.
 _SHARE = 0.2
+_LARGE = 1e290  # W does not overflow below
 
 
 class Constants(NamedTuple):
@@ -174,9 +175,14 @@ def set_sums(rows, constants, plus, minus, is_rho):
 
 @kernel
 def tables(gamma, rho, constants, images, is_rho):
-    """Return `set_sums` of each type, and of the signal set as last one, (types + 1, T, 2, 2)."""
+    """Return `set_sums` of each type, and of the signal set as last one, (types + 1, T, 2, 2).
+
+    They are infinite if an exponential overflows.
+    """
     types, rows = images.plus.size, corners(gamma, rho, constants)
-    table = np.empty((types + 1, 2 * (constants.D - constants.C) + 1, 2, 2))
+    table = np.full((types + 1, 2 * (constants.D - constants.C) + 1, 2, 2), math.inf)
+    if not np.max(rows) < _LARGE:
+        return table
     for i in range(types):
         table[i] = set_sums(rows, constants, images.plus[i], images.minus[i], is_rho)
     table[types] = set_sums(rows, constants, float(constants.C), 0.0, is_rho)
@@ -259,7 +265,7 @@ def mean_bound(values, sizes, images, constants):
 
 @kernel
 def rho_bound(gamma, rho, alpha, constants, images):
-    """Return an upper bound of rho' on a box, up to a positive factor.
+    """Return an upper bound of rho' on a box, up to a positive factor; infinite after overflow.
 
     Parameters
     ----------
@@ -271,6 +277,8 @@ def rho_bound(gamma, rho, alpha, constants, images):
         All images.
     """
     table = tables(gamma, rho, constants, images, True)
+    if not np.all(np.isfinite(table)):
+        return math.inf
     x = constants.kappa * alpha[0] * (1.0 - OUT), constants.kappa * alpha[1] * (1.0 + OUT)
     values, sizes = np.empty(images.total.size), np.empty(images.total.size)
     for i in range(values.size):
@@ -289,6 +297,8 @@ def alpha_bound(gamma, rho, alpha, slopes, constants, images):
     """Return an upper bound of alpha' - A' gamma' on a box, for A' between two slopes <= 0."""
     D, C, p, kappa = constants.D, constants.C, constants.p, constants.kappa
     table = tables(gamma, rho, constants, images, False)
+    if not np.all(np.isfinite(table)):
+        return math.inf
     x = kappa * alpha[0] * (1.0 - OUT), kappa * alpha[1] * (1.0 + OUT)
     same = exponential(gamma[0], constants, -1), exponential(gamma[1], constants, 1)
     other = exponential(rho[0], constants, -1), exponential(rho[1], constants, 1)

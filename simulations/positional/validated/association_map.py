@@ -12,14 +12,14 @@ import numpy as np
 import xarray
 
 from dynamics import Population, Problem, gradient_flow
-from dynamics.core.checks import finite, integer, require
+from dynamics.core.checks import integer, require
 from simulations.files import StoreError, code_fingerprint, read_record, to_json, write_record
 from simulations.positional.symmetric_line import line_drift
 from simulations.positional.validated.region import (
     AssociationProof,
     Ends,
     prove_association,
-    require_few_images,
+    require_provable,
 )
 from simulations.workers import Channel, WorkerPool
 
@@ -81,7 +81,7 @@ def prove_map(
     cells
         Cells on each axis, 1 to 200.
     horizon
-        Final time, from 1e-6 to 1e12.
+        Final time.
     workers
         Number of processes.
     unfinished
@@ -98,14 +98,12 @@ def prove_map(
     Raises
     ------
     ParameterError
-        If an argument is not allowed, or there are too many images.
+        If an argument is not allowed.
     StoreError
         If ``unfinished`` cannot be read or written, or belongs to another map.
     """
     integer("map", cells, 1, 200)
-    require(1e-6 <= finite("horizon", horizon) <= 1e12, "horizon", horizon, "from 1e-6 to 1e12")
-    require(problem.beta > 0.0, "beta", problem.beta, "greater than 0: the proof needs rho < beta")
-    require_few_images(problem)
+    require_provable(problem, horizon)
     for axis in (q, nu):
         low, high = axis.given
         require(0.0 < low < high, axis.name, f"{low:g}..{high:g}", "positive and in order")

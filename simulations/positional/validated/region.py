@@ -50,6 +50,7 @@ from simulations.positional.invariance.certified import Answer, certify
 MOST_STATES = 20_000
 _STEP, _STEP_BEYOND = 0.25, 0.5  # between bends of A, up to gamma = 2 and beyond
 _WIDTH, _MOST_BOXES = 2.0**-9, 30_000
+_MOST_EXPONENT = 300.0
 
 
 class Ends(NamedTuple):
@@ -129,16 +130,14 @@ def prove_association(
     nu, q
         (low, high) of both constants; equal ends are allowed.
     horizon
-        Final time, from 1e-6 to 1e12.
+        Final time; see `require_provable`.
 
     Raises
     ------
     ParameterError
-        If an argument is not allowed, or there are too many images.
+        If an argument is not allowed.
     """
-    require(1e-6 <= finite("horizon", horizon) <= 1e12, "horizon", horizon, "from 1e-6 to 1e12")
-    require(problem.beta > 0.0, "beta", problem.beta, "greater than 0: the proof needs rho < beta")
-    require_few_images(problem)
+    require_provable(problem, horizon)
     for name, (low, high) in {"nu": nu, "q": q}.items():
         require(low <= high, name, f"{low:g}..{high:g}", "in increasing order")
         problem.replace(**{name: low})
@@ -152,8 +151,16 @@ def prove_association(
     return AssociationProof(search.nu, search.q, horizon, region, failure, search.boxes)
 
 
-def require_few_images(problem: Problem) -> None:
-    """Raise ParameterError if the images are too many to be summed for each box."""
+def require_provable(problem: Problem, horizon: float) -> None:
+    """Raise ParameterError unless a proof can be tried.
+
+    beta must be positive, the images few, and the horizon so short that e^(gamma/tau) does not
+    overflow: gamma may reach (T/(D(C-1)))^(1/2) at a loss of 1.
+    """
+    longest = _MOST_EXPONENT**2 * problem.tau**2 * problem.D * (problem.C - 1)
+    allowed = f"from 1e-6 to {longest:.4g} here"
+    require(1e-6 <= finite("horizon", horizon) <= longest, "horizon", horizon, allowed)
+    require(problem.beta > 0.0, "beta", problem.beta, "greater than 0: the proof needs rho < beta")
     states = count_states(problem, problem.D - problem.C)[-1]
     if states > MOST_STATES:
         raise ParameterError(

@@ -169,6 +169,54 @@ def test_faces_are_covered(is_rho):
     assert faces.boxes_of_face(is_rho, ends, heights, -1.0, 1e-3, 3, *given) == 0
 
 
+def test_steep_boundaries():
+    """alpha' - A' gamma' for A' from -60 to -20, where gamma' decides: bounds at all corners."""
+    problem, given = Problem(8, 2, 0.125), faces.all_images(Problem(8, 2, 0.125))
+    state, radii = np.array([0.4, 0.4, -0.2]), np.array([0.01, 0.02, 0.02])
+    ends = [tuple(x) for x in np.array([state - radii, state + radii]).T]
+    alpha, gamma, rho = ends
+    bound = faces.alpha_bound(gamma, rho, alpha, (-60.0, -20.0), constants(problem), given)
+    field, values = ReducedSystem(problem).truncated(6), []
+    for point in itertools.product(*ends):
+        velocity = field.velocity_at(np.array(point))
+        values += [velocity[0] + slope * velocity[1] for slope in (20.0, 60.0)]
+    assert max(values) <= bound <= 2.0 * max(values)
+
+
+@pytest.mark.parametrize("is_rho", [True, False])
+def test_boxes_cover_the_face(is_rho, monkeypatch):
+    """Every point of the face is in a box that is accepted: here each box that is small."""
+    accepted = []
+
+    def small(gamma, rho, alpha, *_):
+        other = alpha if is_rho else rho
+        if max(gamma[1] - gamma[0], other[1] - other[0]) > 0.2:
+            return 1.0
+        accepted.append((gamma, other))
+        return -1.0
+
+    monkeypatch.setattr(faces, "rho_bound", small)
+    monkeypatch.setattr(faces, "alpha_bound", small)
+    segment = (-0.5, 0.5), (1.0, 0.5)
+    count = faces.boxes_of_face.py_func(is_rho, *segment, -1.5, 1e-3, 999, None, None)
+    assert count >= len(accepted) > 10
+    for gamma, share in np.random.default_rng(0).uniform((-0.5, 0.0), (0.5, 1.0), (400, 2)):
+        other = share * (0.75 - 0.5 * gamma) if is_rho else -1.5 + share * (min(gamma, 0.0) + 1.5)
+        assert any(
+            x[0] <= gamma <= x[1] and y[0] - 1e-9 <= other <= y[1] + 1e-9 for x, y in accepted
+        )
+
+
+def test_nothing_is_proved_after_overflow():
+    problem = Problem(8, 2, 0.125)
+    given = constants(problem), faces.all_images(problem)
+    point = (-0.1, -0.1)
+    for wide in ((0.0, 2000.0), (0.0, 699.0), (2000.0, 2000.0)):
+        assert faces.rho_bound(wide, point, (0.1, 0.1), *given) == math.inf
+        assert faces.alpha_bound(wide, point, (0.1, 0.1), SLOPES, *given) == math.inf
+    assert faces.rho_bound((0.0, 0.1), (-800.0, 0.0), (0.1, 0.1), *given) < math.inf
+
+
 def test_all_images_are_complete():
     problem = Problem(9, 3, 0.4)
     images = faces.all_images(problem)
