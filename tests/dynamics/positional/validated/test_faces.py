@@ -79,6 +79,31 @@ def test_bounds_on_a_box_are_bounds(problem, state):
         assert x < y + 25.0 * (y - z)
 
 
+@pytest.mark.parametrize("wide", range(5), ids=["alpha", "gamma", "rho", "nu", "q"])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_bounds_where_one_number_varies(problem, wide, sign):
+    """The bound is at least the velocity at each end, by nothing else than rounding."""
+    share = np.zeros(5)
+    share[wide] = sign
+    state = np.array([0.15, 0.4, -0.3])
+    radii = np.array([0.1, 0.3, 0.2, 0.8 * problem.nu, 0.5 * problem.q])
+    ends = [tuple(sorted((x, x + s * r))) for x, s, r in zip(state, share, radii)]
+    nu, q = (
+        tuple(sorted((x, x + s * r)))
+        for x, s, r in zip((problem.nu, problem.q), share[3:], radii[3:])
+    )
+    alpha, gamma, rho = ends
+    given = constants(problem, nu, q), faces.all_images(problem)
+    bound = (
+        faces.alpha_bound(gamma, rho, alpha, SLOPES, *given),
+        faces.rho_bound(gamma, rho, alpha, *given),
+    )
+    for u in np.linspace(0.0, 1.0, 5):
+        numbers = np.concatenate([state, (problem.nu, problem.q)]) + u * share * radii
+        inside = problem.replace(nu=numbers[3], q=numbers[4])
+        assert all(x < y for x, y in zip(velocities(inside, tuple(numbers[:3])), bound))
+
+
 def test_range_of_the_output_is_attained(problem):
     """Points of the box are inside, and both ends are values at corners."""
     given, rng = constants(problem), np.random.default_rng(1)
