@@ -61,6 +61,19 @@ class TestProof:
         heights = tuple(factor * x for x in proof.region.height)
         assert face in search.failure(replace(proof.region, height=heights))
 
+    def test_all_faces_are_proved(self, proof, monkeypatch):
+        """rho = 0 from gamma = 0 on, alpha = A from the smallest gamma on, without a gap."""
+        ends = {True: [], False: []}
+        monkeypatch.setattr(
+            region, "boxes_of_face", lambda is_rho, segment, *_: ends[is_rho].append(segment) or 1
+        )
+        search = region._Search(PROBLEM, Ends(*NU), Ends(*Q), 1e3)
+        assert search.failure(proof.region) == ""
+        for is_rho, first in ((True, 0.0), (False, search.rho)):
+            starts, stops = zip(*ends[is_rho])
+            assert starts == (first, *stops[:-1])
+            assert stops[-1] == search.gamma
+
     def test_gap_that_does_not_grow_is_noticed(self, proof):
         """With alpha up to 2, d(gamma - rho)/dt < 0 somewhere on gamma = rho."""
         search = region._Search(PROBLEM, Ends(*NU), Ends(3.0 / 16, 3.01 / 16), 1e3)
