@@ -74,6 +74,18 @@ class TestProof:
             assert starts == (first, *stops[:-1])
             assert stops[-1] == search.gamma
 
+    def test_certificate_covers_the_face(self, proof, monkeypatch):
+        boxes, fake = [], SimpleNamespace(answer=Answer.PROVED, cells=1)
+        monkeypatch.setattr(region, "certify", lambda box, **_: boxes.append(box) or fake)
+        monkeypatch.setattr(region, "boxes_of_face", lambda *_: 1)
+        search = region._Search(PROBLEM, Ends(*NU), Ends(*Q), 1e3)
+        assert search.failure(proof.region) == ""
+        (box,) = boxes
+        assert box.alpha[0] == 0
+        assert box.alpha[1] > proof.region.height[0]
+        assert box.x == (Fraction(search.rho), 0)
+        assert (box.nu, box.q) == (tuple(map(Fraction, NU)), tuple(map(Fraction, Q)))
+
     def test_gap_that_does_not_grow_is_noticed(self, proof):
         """With alpha up to 2, d(gamma - rho)/dt < 0 somewhere on gamma = rho."""
         search = region._Search(PROBLEM, Ends(*NU), Ends(3.0 / 16, 3.01 / 16), 1e3)
@@ -179,6 +191,12 @@ class TestMap:
     def test_centre(self, nu, q, true):
         cell = association_map.Cell(0, 0, Ends(nu, nu), Ends(q / 16, q / 16))
         assert association_map._is_true(PROBLEM, cell, 100.0) is true
+
+    def test_centre_right_after_the_start(self, monkeypatch):
+        """gamma < rho is noticed even if no record is in that time."""
+        monkeypatch.setattr(association_map, "_RECORDS", 2)
+        cell = association_map.Cell(0, 0, Ends(0.1, 0.1), Ends(0.25, 0.25))
+        assert not association_map._is_true(PROBLEM, cell, 100.0)
 
     def test_command(self, tmp_path, capsys):
         given = "prove --D 16 --C 2 --qD 1.95..2.05 --nu 0.009..0.011 --horizon 100 --map 1".split()
