@@ -33,7 +33,7 @@ from dynamics.positional.problem import Problem
 from dynamics.positional.validated.images import features_and_totals, patterns, require_complete
 
 OUT = 2.0**-48
-#: Relative width of a share of alpha that counts as much as a width of 1 in gamma.
+#: The width of an interval of shares is relative to its upper end, at least to this one.
 _SHARE = 0.2
 _LARGE = 1e290  # W does not overflow below
 

@@ -18,6 +18,7 @@ from simulations.positional.symmetric_line import line_drift
 from simulations.positional.validated.region import (
     AssociationProof,
     Ends,
+    corners_have_regions,
     prove_association,
     require_provable,
 )
@@ -159,8 +160,9 @@ def _measure(problem: Problem, horizon: float, cell: Cell, channel: Channel) -> 
         boxes += proof.boxes
         if proof.proved:
             continue
+        whole = parts == 1
         parts += 1
-        if parts > _MOST_PARTS:
+        if parts > _MOST_PARTS or (whole and not corners_have_regions(problem, nu, q, horizon)):
             failure = proof.failure
         waiting += _halves(proof)
     status = PROVED if not failure else TRUE if _is_true(problem, cell, horizon) else FALSE

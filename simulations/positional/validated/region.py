@@ -151,6 +151,12 @@ def prove_association(
     return AssociationProof(search.nu, search.q, horizon, region, failure, search.boxes)
 
 
+def corners_have_regions(problem: Problem, nu: Ends, q: Ends, horizon: float) -> bool:
+    """Return whether there is a region at each corner of a box; else its parts there all fail."""
+    points = [(Ends(n, n), Ends(x, x)) for n in nu for x in q]
+    return all(_Search(problem, *point, horizon).region() is not None for point in points)
+
+
 def require_provable(problem: Problem, horizon: float) -> None:
     """Raise ParameterError unless a proof can be tried.
 
@@ -227,12 +233,12 @@ class _Search:
         def rise(x: float) -> float:
             return rho_bound(point, rho, (x, x), corner, self.images)
 
-        top = 1.0
-        while growth(top) > 0.0 and top < 1e3:
-            top *= 2.0
-        if growth(top) > 0.0:
-            return top, top
-        least = optimize.brentq(growth, 1e-3 * top, top, rtol=1e-4)
+        low, top = 0.0, 1.0
+        while growth(top) > 0.0:
+            low, top = top, 2.0 * top
+            if top > 1e3:
+                return top, top
+        least = optimize.brentq(growth, low, top, rtol=1e-4)
         most = 1.15 * least
         if rise(least) >= 0.0 or rise(most) <= 0.0:
             return least, most if rise(least) < 0.0 else least

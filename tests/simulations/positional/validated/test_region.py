@@ -74,6 +74,11 @@ class TestProof:
             assert starts == (first, *stops[:-1])
             assert stops[-1] == search.gamma
 
+    def test_corners(self):
+        """At nu = 0.1, qD = 4 there is no region; one such corner suffices."""
+        assert region.corners_have_regions(PROBLEM, Ends(*NU), Ends(*Q), 10.0)
+        assert not region.corners_have_regions(PROBLEM, Ends(0.05, 0.1), Ends(0.2, 0.25), 10.0)
+
     def test_certificate_covers_the_face(self, proof, monkeypatch):
         boxes, fake = [], SimpleNamespace(answer=Answer.PROVED, cells=1)
         monkeypatch.setattr(region, "certify", lambda box, **_: boxes.append(box) or fake)
@@ -163,6 +168,7 @@ class TestMap:
             return region.AssociationProof(nu, q, horizon, None, failure, 1)
 
         monkeypatch.setattr(association_map, "prove_association", narrow)
+        monkeypatch.setattr(association_map, "corners_have_regions", lambda *_: True)
         channel = SimpleNamespace(check=lambda: None)
         result = association_map._measure(PROBLEM, 1.0, cell, channel)
         assert result["status"] == PROVED
