@@ -31,7 +31,7 @@ def interval(low: float, high: float, digits: int = 6) -> str:
 def within(low: float, high: float) -> str:
     """Return an interval of decimal times inside [low, high]: "from ... to ...".
 
-    Times have six digits, or as many as are needed to tell the ends apart.
+    Times have six digits, or as many as are needed to separate the ends.
     """
     digits = next((n for n in range(6, 15) if float(up(low, n)) < float(down(high, n))), 15)
     return f"from {up(low, digits)} to {down(high, digits)}"

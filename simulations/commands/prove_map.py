@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simulations.commands import DONE, BadInput
+from simulations.commands import DONE, FAILED, BadInput
 from simulations.commands.arguments import Range, check_output, given_parameters, report_written
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def execute(
             )  # fmt: skip
     except StoreError as failure:
         raise BadInput(str(failure)) from None
+    except RuntimeError as failure:
+        print(f"patchdyn: {failure}; finished cells are stored with --out", file=sys.stderr)
+        return FAILED
     if unfinished is not None:
         write_json(args.out, as_record(data))
         remove(unfinished)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise, product
@@ -27,6 +28,7 @@ from simulations.workers import Channel, WorkerPool
 PROVED, TRUE, FALSE = "proved", "true at the centre", "false at the centre"
 _MOST_PARTS = 12
 _RECORDS = 200
+_ATTEMPTS = 3  # of a cell whose process died
 
 
 class Cell(NamedTuple):
@@ -114,10 +116,14 @@ def prove_map(
     identity = {"problem": repr(problem), "edges": edges, "horizon": horizon}
     results = _stored(unfinished, identity)
     waiting = [task for task in tasks if _key(task) not in results]
-    pool = WorkerPool(workers, partial(_measure, problem, horizon))
+    pool, deaths = WorkerPool(workers, partial(_measure, problem, horizon)), Counter[str]()
     for task, event in pool.events(waiting):
         if event.type != "done":
-            raise RuntimeError(f"the process of a cell ended ({event.content}): repeat the command")
+            deaths[_key(task)] += 1
+            if deaths[_key(task)] == _ATTEMPTS:
+                raise RuntimeError(f"a cell ended {_ATTEMPTS} times: {event.content}")
+            pool.retry(task)
+            continue
         results[_key(task)] = event.content
         if unfinished is not None:
             _store(unfinished, identity, results)

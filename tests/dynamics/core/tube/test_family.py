@@ -59,8 +59,8 @@ def piece(*slopes):
 def test_jumps_of_the_slopes_widen_the_tube():
     """From .25 and -.5 before to .125 and .125: |.125| + |.625|, and .0625 of the curve."""
     curve, slopes = constant(1.0625), (constant(0.25), constant(-0.5))
-    nothing, one = Frame(np.eye(1), [0.0]), np.ones(1)
-    proved = prove_piece(Still(), Flow(), piece(0.125, 0.125), one, nothing, curve, one, slopes)
+    nothing, unit = Frame(np.eye(1), [0.0]), np.ones(1)
+    proved = prove_piece(Still(), Flow(), piece(0.125, 0.125), unit, nothing, curve, unit, slopes)
     assert isinstance(proved, Proved)
     assert 0.8125 <= proved.frame.reach()[0] < 0.8126
 

@@ -20,6 +20,7 @@ from simulations.positional.invariance.certified import Answer
 from simulations.positional.validated import association_map, region
 from simulations.positional.validated.association_map import FALSE, PROVED, Axis, prove_map
 from simulations.positional.validated.region import Ends, prove_association
+from simulations.workers import Event
 
 PROBLEM = Problem(16, 2, 0.125)
 NU, Q = (0.009, 0.011), (1.95 / 16, 2.05 / 16)
@@ -70,9 +71,9 @@ class TestProof:
         search = region._Search(PROBLEM, Ends(*NU), Ends(*Q), 1e3)
         assert search.failure(proof.region) == ""
         for is_rho, first in ((True, 0.0), (False, search.rho)):
-            starts, stops = zip(*ends[is_rho])
-            assert starts == (first, *stops[:-1])
-            assert stops[-1] == search.gamma
+            left, right = zip(*ends[is_rho])
+            assert left == (first, *right[:-1])
+            assert right[-1] == search.gamma
 
     def test_corners(self):
         """At nu = 0.1, qD = 4 there is no region; one such corner suffices."""
@@ -155,6 +156,33 @@ class TestMap:
         assert set(data["status"].values.ravel()) == {FALSE}
         assert data.attrs["fraction"] == 0.0
         np.testing.assert_allclose(data["q_edge"][1], (0.249 * 0.25) ** 0.5, rtol=1e-12)
+
+    def test_process_that_dies(self, monkeypatch):
+        """Its cell is computed again, but not for ever."""
+        died, done = (
+            Event("died", "killed"),
+            Event("done", {"status": PROVED, "boxes": 1, "failure": ""}),
+        )
+
+        class Pool:
+            def __init__(self, *_):
+                self.waiting = []
+
+            def events(self, tasks):
+                self.waiting += tasks
+                while self.waiting:
+                    yield self.waiting.pop(), ends.pop(0)
+
+            def retry(self, task):
+                self.waiting.append(task)
+
+        monkeypatch.setattr(association_map, "WorkerPool", Pool)
+        ends = [died, died, done]
+        data = prove_map(PROBLEM, *AXES, cells=1, horizon=1.0)
+        assert data["status"].values.tolist() == [[PROVED]]
+        ends = [died, died, died]
+        with pytest.raises(RuntimeError, match="3 times: killed"):
+            prove_map(PROBLEM, *AXES, cells=1, horizon=1.0)
 
     def test_divided_cells_are_covered(self, monkeypatch):
         """The parts that are proved make up the whole cell; a part that is not proved is seen."""
