@@ -155,7 +155,7 @@ class TestMap:
         assert seen == [0.25, 0.5, 0.75, 1.0]
         assert set(data["status"].values.ravel()) == {FALSE}
         assert data.attrs["fraction"] == 0.0
-        np.testing.assert_allclose(data["q_edge"][1], (0.249 * 0.25) ** 0.5, rtol=1e-12)
+        np.testing.assert_allclose(data["q_edge"][1], (0.249 * 0.25) ** 0.5, rtol=1e-12, atol=0)
 
     def test_process_that_dies(self, monkeypatch):
         """Its cell is computed again, but not for ever."""
