@@ -5,7 +5,7 @@ For :math:`0\le t\le T` the flow from Parametrization 3.1 stays in
 .. math:: 0\le\alpha\le A(\gamma),\qquad \rho\le0,\qquad \gamma\ge\rho,
 
 if its velocity points strictly inwards on each face. A is piecewise linear, chosen between the
-alpha of which alpha' = 0 and that of which rho' = 0, and no proof depends on the choice:
+alpha where alpha' = 0 and the one where rho' = 0; no proof depends on the choice:
 
 * gamma = rho: d(gamma - rho)/dt > 0 (:mod:`simulations.positional.invariance.certified`);
 * rho = 0 <= gamma: rho' < 0; and alpha = A(gamma): alpha' < A' gamma'
