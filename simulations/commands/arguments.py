@@ -232,6 +232,11 @@ def _same_file(first: Path, second: Path) -> bool:
     return str(first.resolve()).casefold() == str(second.resolve()).casefold()
 
 
+def unfinished_file(out: Path) -> Path:
+    """Return the path of the finished parts of an incomplete result."""
+    return out.with_name(f"{out.name}.unfinished")
+
+
 def report_written(file: Path) -> None:
     """Print the name of a file that was written."""
     print(f"patchdyn: wrote {file}", file=sys.stderr)

@@ -22,6 +22,7 @@ from simulations.commands.arguments import (
     given_parameters,
     number_or_range,
     report_written,
+    unfinished_file,
 )
 from simulations.outward import ball, down, interval
 
@@ -179,12 +180,12 @@ def _prove(args: argparse.Namespace) -> int:
             problem,
             tolerance=args.tolerance,
             **options,
-            checkpoint=None if args.out is None else _unfinished(args.out),
+            checkpoint=None if args.out is None else unfinished_file(args.out),
             progress=None if bar is None else (lambda time, _: bar(fraction_done(time, end))),
         )
     if args.out is not None:
         write_certificate(args.out, proof)
-        _unfinished(args.out).unlink(missing_ok=True)
+        unfinished_file(args.out).unlink(missing_ok=True)
         report_written(args.out)
     if args.plot is not None and proof.tube.pieces:
         _draw(args.plot, proof)
@@ -250,11 +251,6 @@ def _problem_and_options(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     if any(name in given for name in ("alpha0", "gamma0", "rho0")):
         options["initial"] = settings["initial"]
     return case.problem, options
-
-
-def _unfinished(out: Path) -> Path:
-    """Return the path of the pieces of an incomplete certificate."""
-    return out.with_name(f"{out.name}.unfinished")
 
 
 def fraction_done(time: float, end: float) -> float:

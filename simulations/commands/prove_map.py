@@ -8,7 +8,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import Range, check_output, given_parameters, report_written
+from simulations.commands.arguments import (
+    Range,
+    check_output,
+    given_parameters,
+    report_written,
+    unfinished_file,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -44,7 +50,7 @@ def execute(
         raise BadInput("--map is not allowed with descent or an initial state: see --help")
     q = Axis(names[0], ranges[names[0]], (low.q, high.q))
     nu = Axis("nu", ranges["nu"], (low.nu, high.nu))
-    unfinished = None if args.out is None else args.out.with_name(f"{args.out.name}.unfinished")
+    unfinished = None if args.out is None else unfinished_file(args.out)
     try:
         with progress_bar("prove") as bar:
             data = prove_map(
@@ -88,7 +94,8 @@ def as_text(data: xarray.Dataset) -> str:
     lines = [
         f"proved in {proved} of {cells} cells ({proved / cells:.1%} of the area, logarithmic): "
         f"gamma > rho and patch association for 0 < t <= {attrs['horizon']:g}",
-        f"  for each {where}; D = {attrs['D']}, C = {attrs['C']}",
+        f"  {where}; D = {attrs['D']}, C = {attrs['C']}; "
+        "each proof is for all constants of its cell",
     ]
     for other in sorted(set(status.ravel().tolist()) - {PROVED}):
         lines.append(f"  {'not proved, ' + other:<40} {int((status == other).sum())} cells")

@@ -141,7 +141,7 @@ def _stored(path: Path | None, identity: dict[str, Any]) -> dict[str, Any]:
     record = None if path is None else read_record(path)
     if record is None:
         return {}
-    if record["code"] != code_fingerprint() or record["map"] != _plain(identity):
+    if record["code"] != code_fingerprint() or record["map"] != to_json(identity):
         raise StoreError(
             f"{path} contains cells of another map: remove it, or choose another --out"
         )
@@ -149,11 +149,7 @@ def _stored(path: Path | None, identity: dict[str, Any]) -> dict[str, Any]:
 
 
 def _store(path: Path, identity: dict[str, Any], results: dict[str, Any]) -> None:
-    write_record(path, {"code": code_fingerprint(), "map": _plain(identity), "cells": results})
-
-
-def _plain(identity: dict[str, Any]) -> str:
-    return to_json(identity)
+    write_record(path, {"code": code_fingerprint(), "map": to_json(identity), "cells": results})
 
 
 def _measure(problem: Problem, horizon: float, cell: Cell, channel: Channel) -> dict[str, Any]:

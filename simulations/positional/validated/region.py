@@ -34,10 +34,9 @@ from dynamics import ParameterError, Problem
 from dynamics.core.balls.exact import above, exact
 from dynamics.core.checks import finite, require
 from dynamics.positional.population.states import count_states
+from dynamics.positional.validated.all_images import AllImages, all_images
 from dynamics.positional.validated.faces import (
-    AllImages,
     Constants,
-    all_images,
     alpha_bound,
     boxes_of_face,
     loss_bound,

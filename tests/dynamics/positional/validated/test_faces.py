@@ -9,6 +9,7 @@ import pytest
 
 from dynamics import Population, Problem
 from dynamics.positional.validated import faces
+from dynamics.positional.validated.all_images import all_images
 from dynamics.positional.validated.faces import Constants
 from dynamics.positional.validated.system import ReducedSystem
 
@@ -46,7 +47,7 @@ def velocities(problem, state):
 def bounds(problem, state, radii=(0.0, 0.0, 0.0), nu=None, q=None):
     """Return the upper bounds of both on a box."""
     alpha, gamma, rho = ((x - r, x + r) for x, r in zip(state, radii))
-    given = constants(problem, nu, q), faces.all_images(problem)
+    given = constants(problem, nu, q), all_images(problem)
     return (
         faces.alpha_bound(gamma, rho, alpha, SLOPES, *given),
         faces.rho_bound(gamma, rho, alpha, *given),
@@ -93,7 +94,7 @@ def test_bounds_where_one_number_varies(problem, wide, sign):
         for x, s, r in zip((problem.nu, problem.q), share[3:], radii[3:])
     )
     alpha, gamma, rho = ends
-    given = constants(problem, nu, q), faces.all_images(problem)
+    given = constants(problem, nu, q), all_images(problem)
     bound = (
         faces.alpha_bound(gamma, rho, alpha, SLOPES, *given),
         faces.rho_bound(gamma, rho, alpha, *given),
@@ -170,7 +171,7 @@ def test_loss(problem):
     small = problem.replace(nu=0.01 * problem.nu)
     alpha = 0.3 / problem.kappa
     loss = Population(small, tolerance=1e-10).certified_loss((alpha, 0.0, 0.0)).loss
-    given = constants(small), faces.all_images(small)
+    given = constants(small), all_images(small)
     assert loss < faces.loss_bound((alpha, alpha), *given) < loss + 1e-4
     assert loss < faces.loss_bound((0.5 * alpha, 2.0 * alpha), *given)
 
@@ -179,7 +180,7 @@ def test_loss(problem):
 def test_faces_are_covered(is_rho):
     """A proved face has no point with a positive velocity; a higher or lower one is not proved."""
     problem = Problem(16, 2, 0.125, nu=0.01)
-    given = constants(problem, q=(0.124, 0.126)), faces.all_images(problem)
+    given = constants(problem, q=(0.124, 0.126)), all_images(problem)
     heights = {True: (0.31, 0.3), False: (0.32, 0.315)}[is_rho]
     ends = 0.25, 0.5
     assert faces.boxes_of_face(is_rho, ends, heights, -1.0, 1e-3, 5000, *given) > 1
@@ -196,7 +197,7 @@ def test_faces_are_covered(is_rho):
 
 def test_steep_boundaries():
     """alpha' - A' gamma' for A' from -60 to -20, where gamma' decides: bounds at all corners."""
-    problem, given = Problem(8, 2, 0.125), faces.all_images(Problem(8, 2, 0.125))
+    problem, given = Problem(8, 2, 0.125), all_images(Problem(8, 2, 0.125))
     state, radii = np.array([0.4, 0.4, -0.2]), np.array([0.01, 0.02, 0.02])
     ends = [tuple(x) for x in np.array([state - radii, state + radii]).T]
     alpha, gamma, rho = ends
@@ -234,7 +235,7 @@ def test_boxes_cover_the_face(is_rho, monkeypatch):
 
 def test_nothing_is_proved_after_overflow():
     problem = Problem(8, 2, 0.125)
-    given = constants(problem), faces.all_images(problem)
+    given = constants(problem), all_images(problem)
     point = (-0.1, -0.1)
     for wide in ((0.0, 2000.0), (0.0, 699.0), (2000.0, 2000.0)):
         assert faces.rho_bound(wide, point, (0.1, 0.1), *given) == math.inf
@@ -244,7 +245,7 @@ def test_nothing_is_proved_after_overflow():
 
 def test_all_images_are_complete():
     problem = Problem(9, 3, 0.4)
-    images = faces.all_images(problem)
+    images = all_images(problem)
     N = problem.D - problem.C
     sums = np.bincount(images.features, images.weight, N + 1)
     np.testing.assert_allclose(sums, 1.0, rtol=1e-12, atol=0)

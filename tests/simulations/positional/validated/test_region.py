@@ -240,7 +240,7 @@ class TestMap:
         printed = capsys.readouterr().out
         assert "proved in 1 of 1 cells (100.0% of the area, logarithmic)" in printed
         assert "0 < t <= 100" in printed
-        assert "for each qD from 1.95 to 2.05, nu from 0.009 to 0.011; D = 16, C = 2" in printed
+        assert "qD from 1.95 to 2.05, nu from 0.009 to 0.011; D = 16, C = 2; each proof" in printed
         record = json.loads(file.read_text())
         assert record["status"] == [[PROVED]]
         assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
