@@ -24,6 +24,8 @@ from simulations.validated import Checked, Proof, certificate, check, prove
 #: qD = C^2, as in the scaling of the paper.
 SQUARE = Problem(D=16, C=2, q=4 / 16)
 SQUARE_OF_FOUR = Problem(D=24, C=4, q=16 / 24)
+#: As the problem of most figures, `runs.BASE`, but with fewer patches.
+FEW_PATCHES = runs.BASE.replace(D=24, q=2 / 24)
 #: The counterexample to gamma >= rho to which the search of ``patchdyn falsify`` shrinks.
 SIMPLEST = Problem(D=6, C=2, q=1.0, nu=1.0)
 #: Small enough for the full matrices with all patterns of the data.
@@ -40,6 +42,7 @@ class Enclosure(NamedTuple):
 
 ENCLOSURES = {
     SQUARE: Enclosure(1e5, 9e3, 1e-3),
+    FEW_PATCHES: Enclosure(1e5, 1e3, 1e-2),
     runs.BASE: Enclosure(1e5, 1e3, 1e-2),
     SQUARE_OF_FOUR: Enclosure(1e3, 1e3, 1e-3),
     runs.CROWDED: Enclosure(3.25e4, 2.0, 1e-4),

@@ -64,7 +64,7 @@ AMENDED = {
     "theorem-4.1-dimension", "lemma-D.11", "huang-loss-lemma", "equation-T",
     "theorem-4.2-one-rate", "huang-two-phases", "huang-one-phase", "huang-diversity",
     "li-theorem-1-iterations", "optimizers", "li-optimizers", "saad-solla", "single-location",
-    "saad-solla-sgd", "figure-1b", "figure-4",
+    "saad-solla-sgd", "figure-1b", "figure-4", "theorem-4.1-proved", "gamma-ge-rho-proved",
 }  # fmt: skip
 
 

@@ -124,7 +124,8 @@ class Images(Multisets):
         super().__init__(D, C, p, q, K)
         self.integers = self.monomials(self.images)
         self.m = self.integers.astype(float).T
-        self.fine = 2.0 ** (math.ceil(math.log2(abs(self.m).sum(axis=0).max())) - 52)
+        self.size = abs(self.m)
+        self.fine = 2.0 ** (math.ceil(math.log2(self.size.sum(axis=0).max())) - 52)
         self.inexact = (self.integers.dtype == object) * 4 * U * len(self.m)  # above 2^53
         self.weight = balls(self.probability)
 
@@ -157,7 +158,7 @@ class Images(Multisets):
         """Return the series sum_a m_a c_a of the first ``count`` images, (terms, images)."""
         flat = balls([y[k] for k in range(ctx.cap) for y in c])
         mid, rad = (x.reshape(ctx.cap, len(c)) for x in flat)
-        m, size = self.m[:, :count], abs(self.m[:, :count])
+        m, size = self.m[:, :count], self.size[:, :count]
         # c = high + low with an exact product m high (if m is exact): the terms of F cancel, and
         # small F matter most
         largest = np.max(abs(mid), axis=1, keepdims=True)
