@@ -15,6 +15,8 @@ from simulations.positional.symmetric_line import critical_alpha
 
 #: Horizon of random problems; population tolerance of small ones and of those with q << 1.
 SEARCH_HORIZON, SEARCH_TOLERANCE, SPARSE_TOLERANCE = 1e5, 1e-9, 1e-8
+#: Relative tolerance of their flows.
+SEARCH_RTOL = 1e-7
 #: (D, C) of random problems: small ones, and those with C <= D/10 for C/D <= q <= 0.1.
 _CROWDED = ((8, 2), (10, 2), (12, 2), (12, 3), (12, 4), (14, 2), (15, 3), (16, 4))
 _SPARSE = ((40, 2), (60, 2), (60, 3), (80, 2), (60, 4), (80, 4))
@@ -23,7 +25,7 @@ _SPARSE = ((40, 2), (60, 2), (60, 3), (80, 2), (60, 4), (80, 4))
 def summarize_random(problem: Problem, sparse: bool) -> dict[str, float]:
     """Return the summary of the flow of a random problem; its losses are not computed."""
     tolerance = SPARSE_TOLERANCE if sparse else SEARCH_TOLERANCE
-    path = runs.flow(problem, tolerance, SEARCH_HORIZON, records=2)
+    path = runs.flow(problem, tolerance, SEARCH_HORIZON, records=2, rtol=SEARCH_RTOL)
     return summarize(every_step(path), runs.population(problem, tolerance))
 
 

@@ -31,7 +31,7 @@ SUFFICIENT = 3
 
 #: Sizes and densities qD of the problems in the parametrization of the paper, C = 4. (At D = 4096,
 #: qD = C the risk falls before d^4 below 1e-10, the resolution of the expectation.)
-C, SIZES, QUICK_SIZES = 4, (256, 512, 1024, 2048), (256, 1024)
+C, SIZES, QUICK_SIZES, THOROUGH_SIZES = 4, (256, 1024, 2048), (256, 1024), (256, 512, 1024, 2048)
 FEATURES, QUICK_FEATURES = (C, 2 * C, C**2), (C, C**2)
 TOLERANCE = 1e-8
 
@@ -82,12 +82,13 @@ def hypotheses(problem: Problem) -> Hypotheses:
     )
 
 
-def paper_problems(quick: bool = False) -> tuple[Problem, ...]:
+def paper_problems(quick: bool = False, thorough: bool = False) -> tuple[Problem, ...]:
     """Return problems with nu = 1/d, sigma_A = log log d and q = C/D, 2C/D or C^2/D."""
+    sizes = QUICK_SIZES if quick else THOROUGH_SIZES if thorough else SIZES
     return tuple(
         Problem.parametrization_3_1(D, C, q=features / D)
         for features in (QUICK_FEATURES if quick else FEATURES)
-        for D in (QUICK_SIZES if quick else SIZES)
+        for D in sizes
     )
 
 

@@ -60,7 +60,7 @@ def measure(context: Context) -> Measurement:
             }
         )
         horizons += [(name, f"{h:.0e}", attention_leads(flow, h).time) for h in HORIZONS]
-    for problem in theorem.paper_problems(context.quick):
+    for problem in theorem.paper_problems(context.quick, context.thorough):
         if problem.D == D:
             flow = theorem.flow(problem, theorem.TOLERANCE)
             for power in theorem.HORIZONS:

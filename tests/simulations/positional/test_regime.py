@@ -34,7 +34,7 @@ class TestHypotheses:
     def test_the_papers_parametrization_meets_them_from_some_size_on(self):
         met = {
             (problem.D, round(problem.q * problem.D))
-            for problem in theorem.paper_problems()
+            for problem in theorem.paper_problems(thorough=True)
             if not theorem.hypotheses(problem).broken
         }
         sparse = {(D, features) for D in (256, 512, 1024, 2048) for features in (4, 8)}
