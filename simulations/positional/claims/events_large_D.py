@@ -177,8 +177,9 @@ CLAIM = Claim(
     tolerance=LOSS_GOAL,
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
     thorough_note=(
-        "D = 10^4 too; nu = D^(-1/2) at qD = C^2 and at D = 10^6, and the contrast at D = 10^5; "
-        "T1 at D = 10^5, qD = 4, nu = 1/D for three horizons beyond the goal"
+        "D = 10^4 too; nu = D^(-1/2) at qD = C^2 and at D = 10^6; nu = 1/D^2 at qD = C^2; the "
+        "contrast at qD = C^2 and at D = 10^5; T1 at D = 10^5, qD = 4, nu = 1/D for three "
+        "horizons beyond the goal"
     ),
     assumptions="the Fourier expectation, certified at 1e-8",
     group="large-D",

@@ -127,7 +127,8 @@ CLAIM = Claim(
     ),
     tolerance=ERROR_GOAL,
     thorough_note=(
-        "D = 10^4 too; nu = D^(-1/2) at qD = C^2 and at D = 10^6, and the contrast at D = 10^5"
+        "D = 10^4 too; nu = D^(-1/2) at qD = C^2 and at D = 10^6; nu = 1/D^2 at qD = C^2; the "
+        "contrast at qD = C^2 and at D = 10^5"
     ),
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
     assumptions="the Fourier expectation, certified at 1e-8",

@@ -110,7 +110,7 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
     assert {case.D for case in cases if case.scaling == FIXED} == {1_000, 1_000_000}
     rows = [case.levels | dict.fromkeys(events_large_D.EVENTS.columns, 1.0) for case in cases]
     data = events_large_D.figure_data(events_large_D.EVENTS.frame(rows), [2.0] * len(cases))
-    assert data["T1"].isnull().sum() == 4 * 2 * len(large.SIZES) - len(cases) == 4 + 2
+    assert data["T1"].isnull().sum() == 4 * 2 * len(large.SIZES) - len(cases) == 4 + 4 + 3
     assert data["scaling"].values.tolist() == [*large.POWERS, FIXED]
     assert figures.draw_events(data, Figure(figsize=(7.0, 6.0), layout="constrained"))
     ends = data.assign(end=data["T1"], settled_error=data["T1"], test_error=data["T1"])
