@@ -217,9 +217,12 @@ def _counts(N: int, q: float) -> tuple[Array, Array, Array]:
     difference = np.arange(-largest, largest + 1.0)
     k, d = np.meshgrid(total, difference, indexing="ij")
     possible = ((k + d) % 2 == 0) & (np.abs(d) <= k)
-    k, d = k[possible], d[possible]
-    law = stats.binom.pmf(k, N, q) * stats.binom.pmf((k + d) / 2, k, 0.5)
-    columns = (k + d) / 2, (k - d) / 2, law
+    row, k, d = np.nonzero(possible)[0], k[possible], d[possible]
+    plus, minus = (k + d) / 2, (k - d) / 2
+    # log of k!/(plus! minus! 2^k)
+    log_share = special.gammaln(k + 1.0) - k * math.log(2.0)
+    log_share -= special.gammaln(plus + 1.0) + special.gammaln(minus + 1.0)
+    columns = plus, minus, stats.binom.pmf(total, N, q)[row] * np.exp(log_share)
     for column in columns:
         column.flags.writeable = False
     return columns
