@@ -8,7 +8,7 @@ import numpy as np
 import xarray
 
 from dynamics import Population, Problem, Trajectory, gradient_flow
-from dynamics.core.crossing import first_passage
+from dynamics.core.crossing import every_step, first_passage
 from dynamics.core.trajectory import Status
 from dynamics.positional.diagonal import DiagonalPopulation
 from dynamics.positional.labelling import label_error
@@ -135,13 +135,13 @@ def _figure(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> Figure:
 
 def _problems(context: Context) -> dict[Problem, float]:
     """Return the problems with their horizons (time = learning rate x steps)."""
-    sizes = [(1_000, 4), (1_000, 16), (10_000, 16), (100_000, 4)]
+    sizes = [(1_000, 4), (10_000, 16), (100_000, 4)]
     named = [runs.TINY, runs.CROWDED, runs.MANY_FEATURES, runs.BASE]
     if context.quick:
         named, sizes = named[:2], sizes[:1]
     if context.thorough:
         named += [runs.DENSE_REGIMES[0], runs.WIDE]
-        sizes += [(10_000, 4), (100_000, 16), (1_000_000, 4)]
+        sizes += [(1_000, 16), (10_000, 4), (100_000, 16), (1_000_000, 4)]
     horizons = dict.fromkeys(named, runs.HORIZON)
     for D, features in sizes:
         horizons[_papers_own(D, features)] = max(runs.HORIZON, 1e3 * D**2)
@@ -154,18 +154,18 @@ def _papers_own(D: int, features: int) -> Problem:
 
 
 def pair(problem: Problem, tolerance: float, horizon: float) -> tuple[Trajectory, Trajectory]:
-    """Return the flows with a frozen and with a trained diagonal."""
+    """Return the flows with a frozen and with a trained diagonal; losses are not computed."""
     # at D = 10^6 rounding changes alpha* by more than 1e-8 of its value late in the flow
     rtol = 1e-7
-    frozen = runs.flow(problem, tolerance, horizon, rtol=rtol)
+    frozen = runs.flow(problem, tolerance, horizon, records=2, rtol=rtol)
     population = DiagonalPopulation(runs.population(problem, tolerance))
-    trained = gradient_flow(population, horizon=horizon, rtol=rtol)
+    trained = gradient_flow(population, horizon=horizon, rtol=rtol, records=2)
     if trained.status is not Status.COMPLETED:
         raise RuntimeError(
             f"the flow of {runs.describe(problem)} with a trained diagonal stopped early: "
             f"{trained.message}"
         )
-    return frozen, trained
+    return every_step(frozen), every_step(trained)
 
 
 def _ending(path: Trajectory, population: Population | DiagonalPopulation, floor: float) -> Ending:
@@ -307,10 +307,10 @@ CLAIM = Claim(
     ),
     tolerance=TOLERANCE,
     quick_note=(
-        "three problems instead of eight, one full-matrix run of 100 steps instead of three of 400"
+        "three problems instead of seven, one full-matrix run of 100 steps instead of three of 400"
     ),
-    thorough_note="five more problems, of which three in the paper's parametrization: D = 1e4 at "
-    "qD = C, D = 1e5 at qD = C^2 and D = 1e6, up to flow time 1e15",
+    thorough_note="six more problems, of which four in the paper's parametrization: D = 1e3 and "
+    "1e5 at qD = C^2, D = 1e4 and 1e6 at qD = C, up to flow time 1e15",
     assumptions="the fourth order parameter, proved in symbolic; the certified expectation",
     criterion=(
         "Without loss of generality means that no conclusion depends on freezing. The conclusions "
