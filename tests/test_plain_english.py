@@ -1,12 +1,7 @@
 """Private words of this project do not come back: identifiers and prose use standard terms.
 
-`RULES` lists each word with its replacement. A use that is legitimate for good matches a pattern of
-`LEGITIMATE`. Files that still contain a word are listed in ``plain_english_pending.txt``, one word
-and file per line. That list can only shrink: an entry that is no longer needed fails the test.
-
-``python -m tests.test_plain_english`` prints every use, as file:line, word and text;
-``python -m tests.test_plain_english --update`` removes the entries that are no longer needed, and
-``--pending`` prints the entries that the present state needs.
+`RULES` lists each word with its replacement. A legitimate use matches a pattern of `LEGITIMATE`.
+``python -m tests.test_plain_english`` prints every other use, as file:line, word and text.
 """
 
 from __future__ import annotations
@@ -15,7 +10,6 @@ import ast
 import io
 import json
 import re
-import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +18,6 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PENDING = Path(__file__).with_name("plain_english_pending.txt")
 CODE = ("dynamics", "notebooks", "patchdyn", "simulations", "symbolic", "tests")
 #: Generated files, files that name the words on purpose, and build output.
 EXCLUDED = re.compile(
@@ -225,28 +218,9 @@ def all_uses() -> list[Use]:
     return [use for use in uses if not is_legitimate(use)]
 
 
-def pending() -> set[tuple[str, str]]:
-    """Return the (word, file) pairs that are still to be rewritten."""
-    lines = PENDING.read_text(encoding="utf-8").splitlines() if PENDING.exists() else []
-    return {(word, path) for word, path in (line.split("\t") for line in lines)}
-
-
-@pytest.fixture(scope="module")
-def uses() -> list[Use]:
-    """Every use in the repository."""
-    return all_uses()
-
-
-def test_private_words_are_not_used(uses: list[Use]) -> None:
-    allowed = pending()
-    new = [str(use) for use in uses if (use.word, use.path) not in allowed]
-    assert not new, "\n".join(["private words, see tests/test_plain_english.py:", *new])
-
-
-def test_pending_files_only_shrink(uses: list[Use]) -> None:
-    needed = {(use.word, use.path) for use in uses}
-    stale = sorted(pending() - needed)
-    assert not stale, f"remove from {PENDING.name} (--update does): {stale}"
+def test_private_words_are_not_used() -> None:
+    uses = list(map(str, all_uses()))
+    assert not uses, "\n".join(["private words, see tests/test_plain_english.py:", *uses])
 
 
 @pytest.mark.parametrize(
@@ -277,22 +251,5 @@ def test_words_in_notebooks() -> None:
     assert [(use.line, use.word) for use in uses] == [(0, "says"), (1, "twin")]
 
 
-def main() -> None:
-    """Print every use or the list of pending files, or shorten that list."""
-    uses = all_uses()
-    if "--update" in sys.argv:
-        needed = {(use.word, use.path) for use in uses}
-        lines = [f"{word}\t{path}\n" for word, path in sorted(pending() & needed)]
-        PENDING.write_text("".join(lines), encoding="utf-8")
-        print(f"{len(lines)} entries left in {PENDING.name}")
-    elif "--pending" in sys.argv:
-        print(
-            *(f"{word}\t{path}" for word, path in sorted({(x.word, x.path) for x in uses})),
-            sep="\n",
-        )
-    else:
-        print(*uses, sep="\n")
-
-
 if __name__ == "__main__":
-    main()
+    print(*all_uses(), sep="\n")
