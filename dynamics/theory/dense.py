@@ -96,6 +96,8 @@ class DenseModel:
         self.steps, self.sets, self.tensors = tuple(steps), dict(sets), dict(tensors)
         self._sizes, self._signed = tuple(sizes), dict(signed or {})
         self._index_arrays: dict[Any, tuple[Any, ...]] = {}
+        self._fixed: dict[int, Array] = {}
+        self._moves = self._dependent()
         self._over = {source.name: source.over for source in sources}
         if data is None:
             self.weight, self.data = configurations(sources, self.sets)
@@ -133,6 +135,8 @@ class DenseModel:
                 index_arrays = self._index(indices, step.axes, self.tensors[name])
                 np.add.at(gradient[name], index_arrays, pull.sum(axis=0))
             for argument, share in zip(step.arguments, self._backward(number, values, pull)):
+                if not self._moves[argument]:
+                    continue
                 share = _reduced(share, step, self.steps[argument], len(values[argument]))
                 known = pulls[argument]
                 pulls[argument] = share if known is None else known + share
@@ -143,11 +147,27 @@ class DenseModel:
         return float(np.sum(self.weight * np.abs(self._values(tensors)[-1])))
 
     def _values(self, tensors: Mapping[str, Array]) -> list[Array]:
-        """Return the values of all steps; axis 0 is the configuration."""
+        """Return the values of all steps; axis 0 is the configuration.
+
+        Steps that do not depend on a parameter are computed once.
+        """
         values: list[Array] = []
-        for step in self.steps:
-            values.append(self._forward(step, values, tensors))
+        for number, step in enumerate(self.steps):
+            value = self._fixed.get(number)
+            if value is None:
+                value = self._forward(step, values, tensors)
+                if not self._moves[number]:
+                    self._fixed[number] = value
+            values.append(value)
         return values
+
+    def _dependent(self) -> list[bool]:
+        """Return whether each step depends on a parameter."""
+        moves: list[bool] = []
+        for step in self.steps:
+            is_parameter = step.op == "entry" and step.detail[0] in self.tensors
+            moves.append(is_parameter or any(moves[i] for i in step.arguments))
+        return moves
 
     def _forward(self, step: Step, values: list[Array], tensors: Mapping[str, Array]) -> Array:
         if step.op == "constant":
@@ -194,7 +214,10 @@ class DenseModel:
             return [pull, pull]
         if step.op == "multiply":
             left, right = (_aligned(v, self.steps[i].axes, step) for v, i in zip(x, step.arguments))
-            return [pull * right, pull * left]
+            return [
+                pull * other if self._moves[i] else pull
+                for i, other in zip(step.arguments, (right, left))
+            ]
         if step.op == "sum":
             axis = self._axis(step.arguments[0], step.detail)
             return [np.broadcast_to(np.expand_dims(pull, axis), (len(pull), *x[0].shape[1:]))]
