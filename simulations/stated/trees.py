@@ -53,11 +53,12 @@ class TreeRisk:
         unique, which = np.unique(rows, axis=0, return_inverse=True)
         self.query, self.target = unique[:, : self.T], unique[:, self.T :]
         self.weight = np.bincount(which.ravel(), [float(weight) for _, _, weight in orbits])
+        self.hidden = np.where(np.tri(self.T, dtype=bool), 0.0, -np.inf)
         self.children = [(t, s) for t, s in enumerate(parent[:-1]) if s is not None]
 
     def attention(self, scores: Array) -> Array:
         """Return the first attention (..., T, T) of scores (..., T, T)."""
-        hidden = np.where(np.tri(self.T, dtype=bool), scores, -np.inf)
+        hidden = scores + self.hidden
         raised = np.exp(hidden - hidden.max(axis=-1, keepdims=True))
         return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
 
@@ -86,18 +87,23 @@ class TreeRisk:
         self, scores: Array, B: Array, *, first: bool, second: bool, horizon: float = HORIZON
     ) -> Flow:
         """Return the flow of the layers that are trained."""
-        n = self.T**2
+        n, visible = self.T**2, np.tri(self.T, dtype=bool).ravel()
+        moves = np.concatenate([first & visible, [second, second]])
+        state = np.concatenate([scores.ravel(), B])
 
-        def velocity(_: float, state: Array) -> Array:
+        def velocity(_: float, moving: Array) -> Array:
+            state[moves] = moving
             _, by_scores, by_B = self.value(state[:n].reshape(self.T, -1), state[n:])
-            return -np.concatenate([first * by_scores.ravel(), second * by_B])
+            return -np.concatenate([by_scores.ravel(), by_B])[moves]
 
         time = np.concatenate([[0.0], np.geomspace(1e-2, horizon, RECORDS - 1)])
         run = solve_ivp(
-            velocity, (0.0, horizon), np.concatenate([scores.ravel(), B]), method="LSODA",
-            rtol=1e-8, atol=1e-10, t_eval=time,
+            velocity, (0.0, horizon), state[moves], method="LSODA", rtol=1e-8, atol=1e-10,
+            t_eval=time,
         )  # fmt: skip
-        along, B_along = run.y[:n].T.reshape(-1, self.T, self.T), run.y[n:].T
+        states = np.tile(state, (len(run.t), 1))
+        states[:, moves] = run.y.T
+        along, B_along = states[:, :n].reshape(-1, self.T, self.T), states[:, n:]
         loss = [self.value(*pair)[0] for pair in zip(along, B_along)]
         return Flow(run.t, along, B_along, np.array(loss))
 
