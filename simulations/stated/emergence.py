@@ -144,7 +144,7 @@ def three_flow(theory: Theory, N: int, start: Start) -> ThreeFlow:
     """Return the flow of the three order parameters of the theory file."""
     population = risk(theory, N=N)
     flow = gradient_flow(population, horizon=HORIZON * N**2, initial=_initial(start, 3), rtol=1e-9,
-                         atol=1e-12, records=2000)  # fmt: skip
+                         atol=1e-12, records=500)  # fmt: skip
     index = {name: i for i, name in enumerate(population.order_parameters)}
 
     def size_of(i: int) -> Callable[[Any], float]:

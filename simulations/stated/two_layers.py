@@ -188,16 +188,17 @@ class Entries:
 
     def fixed(self, entries: ArrayLike) -> Array:
         """Return the projection of entries on those that every rotation fixes."""
-        matrices = self.split(np.asarray(entries, float))
-        means = [np.zeros(shape) for shape in self.shapes]
-        for x, p in self.turns:
-            token = np.zeros(self.shapes[0])
-            token[: self.d, : self.d], token[self.d :, self.d :] = x, p
-            two, four = np.kron(np.eye(2), token), np.kron(np.eye(4), token)
-            pairs = zip((token, two, x), (token, two, four))
-            for mean, matrix, (left, right) in zip(means, matrices, pairs):
-                mean += left @ matrix @ right.T
-        return np.concatenate([mean.ravel() for mean in means]) / len(self.turns)
+        item, position = (np.array(rows) for rows in zip(*self.turns))
+        token = np.zeros((len(item), 2 * self.d, 2 * self.d))
+        token[:, : self.d, : self.d], token[:, self.d :, self.d :] = item, position
+        means = []
+        for matrix, left in zip(self.split(np.asarray(entries, float)), (token, token, item)):
+            shape = (-1, left.shape[1], matrix.shape[1] // token.shape[1], token.shape[1])
+            blocks = matrix.reshape(shape).swapaxes(1, 2)
+            back = token.transpose(0, 2, 1)
+            fixed = [[(left @ block @ back).mean(axis=0) for block in row] for row in blocks]
+            means.append(np.block(fixed).ravel())
+        return np.concatenate(means)
 
 
 def _attention(score: Array) -> Array:
