@@ -73,8 +73,10 @@ class ChainRisk:
             grown[0, :-1] = (1.0 - self.up) @ table
             grown[1, 1:] = self.up @ table
             table = grown
-        x, ones, self.weight, n = np.concatenate(rows, axis=1)
+        all_rows = np.concatenate(rows, axis=1)
+        x, ones, self.weight, n = all_rows[:, all_rows[2] > 0.0]
         self.x, self.mean, self.target = x, ones / n, self.up[x.astype(int)]
+        self.sums = np.array([self.x, self.mean, np.ones_like(x)])
         share = p / (p + q)
         self.unigram = float(entr([share, 1.0 - share]).sum())
         rates = entr([self.up, 1.0 - self.up]).sum(axis=0)
@@ -82,7 +84,7 @@ class ChainRisk:
 
     def logits(self, state: Array, sign: float) -> tuple[float, Array]:
         """Return the slope and the logits of all rows."""
-        e, w, a, c = state
+        e, w, a, c = np.asarray(state).tolist()  # scalars of NumPy are slow
         slope = e**2 * (1.0 + 2.0 * sign * w**2)
         return slope, slope * (self.x + a * self.mean) + c
 
@@ -93,13 +95,13 @@ class ChainRisk:
 
     def gradient(self, state: Array, sign: float) -> Array:
         """Return the gradient (4,)."""
-        e, w, a, _ = state
+        e, w, a, _ = np.asarray(state).tolist()
         slope, logit = self.logits(state, sign)
-        off = self.weight * (expit(logit) - self.target)
-        by_slope = off @ (self.x + a * self.mean)
+        by_x, by_mean, by_c = (self.sums @ (self.weight * (expit(logit) - self.target))).tolist()
+        by_slope = by_x + a * by_mean
         return np.array([
             by_slope * 2.0 * e * (1.0 + 2.0 * sign * w**2), by_slope * 4.0 * sign * e**2 * w,
-            slope * (off @ self.mean), off.sum(),
+            slope * by_mean, by_c,
         ])  # fmt: skip
 
     def end(self, start: Any, sign: float, *, attention: bool = False) -> End:

@@ -57,7 +57,7 @@ def measure(context: Context) -> Measurement:
         "sides": sides(theory),
     }
     chains = context.choose(quick=CHAINS[::3], full=CHAINS)
-    number = context.choose(quick=4, full=10, thorough=16)
+    number = context.choose(quick=4, full=6, thorough=16)
     boundaries = [_of_boundary(*chain) for chain in context.track(chains, 0.1, 0.3)]
     basins = [
         _of_starts(run, *chain, number, context.seed)
@@ -323,8 +323,8 @@ CLAIM = Claim(
         "{right} of {starts} starts end as their energy predicts; with attention {unchanged}, "
         "and {large} of {number} large ones."
     ),
-    quick_note="two chains of six, four random starts instead of ten, a coarser map",
-    thorough_note="sixteen random starts of each chain instead of ten, a finer map",
+    quick_note="two chains of six, four random starts instead of six, a coarser map",
+    thorough_note="sixteen random starts of each chain instead of six, a finer map",
     amended=(
         "After the first quick run, in which all six starts of a chain were on one side and flows "
         "to a time of 1e5 took minutes: each second start is on either side, and a flow ends where "
