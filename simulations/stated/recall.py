@@ -5,6 +5,7 @@ The theory is in ``examples/factual_recall.py``.
 
 import math
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,37 +138,43 @@ class AllEntries:
     def __init__(self, S: int, D: int, R: int) -> None:
         self.S, self.D, self.R = S, D, R
         self.shapes = {"V": (D, R, S), "U": (D, R, R), "v": (S,), "u": (R,)}
+        ends = np.cumsum([0, *map(math.prod, self.shapes.values())]).tolist()
+        self.ranges = [slice(*pair) for pair in pairwise(ends)]
         group, relation = np.arange(S) // (S // D), np.arange(R)
         self.answer = np.zeros((S, R, D, R))
         self.answer[np.arange(S)[:, None], relation, group[:, None], relation] = 1.0
+        known = [self.answer.sum(axis=axis) / (S * R) for axis in (1, 0)]
+        self.known = [x.reshape(-1, D * R).T for x in known]
 
     def split(self, state: np.ndarray) -> dict[str, np.ndarray]:
         """Return the arrays of a state (n,)."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
-        pieces = np.split(state, ends[:-1])
-        return {name: x.reshape(shape) for x, (name, shape) in zip(pieces, self.shapes.items())}
+        pieces = zip(self.ranges, self.shapes.items())
+        return {name: state[part].reshape(shape) for part, (name, shape) in pieces}
+
+    def factors(self, x: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """Return exp(logits) of subjects (D R, S) and relations (D R, R), scaled by columns."""
+        logits = [x[name].reshape(self.D * self.R, -1) * x[name.lower()] for name in "VU"]
+        return [np.exp(y - y.max(axis=0)) for y in logits]
 
     def probabilities(self, state: np.ndarray) -> np.ndarray:
         """Return the probability of each answer (subject, relation, group, relation)."""
-        x = self.split(state)
-        logits = (x["V"] * x["v"]).transpose(2, 0, 1)[:, None] + (x["U"] * x["u"]).transpose(
-            2, 0, 1
-        )
-        raised = np.exp(logits - logits.max(axis=(2, 3), keepdims=True))
-        return np.asarray(raised / raised.sum(axis=(2, 3), keepdims=True))
+        subject, relation = self.factors(self.split(state))
+        raised = subject.T[:, None] * relation.T
+        raised /= raised.sum(axis=2, keepdims=True)
+        return np.asarray(raised.reshape(self.answer.shape))
 
     def slope(self, state: np.ndarray) -> np.ndarray:
         """Return minus the gradient of the mean cross-entropy (n,)."""
         x = self.split(state)
-        missed = (self.answer - self.probabilities(state)) / (self.S * self.R)
-        of_subject, of_relation = missed.sum(axis=1), missed.sum(axis=0)
-        pieces = (
-            of_subject.transpose(1, 2, 0) * x["v"],
-            of_relation.transpose(1, 2, 0) * x["u"],
-            np.einsum("igk,gki->i", of_subject, x["V"]),
-            np.einsum("jgk,gkj->j", of_relation, x["U"]),
+        subject, relation = self.factors(x)
+        weight = 1.0 / (self.S * self.R * (subject.T @ relation))
+        missed = (
+            self.known[0] - subject * (relation @ weight.T),
+            self.known[1] - relation * (subject @ weight),
         )
-        return np.concatenate([piece.ravel() for piece in pieces])
+        first = [y * x[name] for y, name in zip(missed, "vu")]
+        second = [(y * x[name].reshape(y.shape)).sum(axis=0) for y, name in zip(missed, "VU")]
+        return np.concatenate([piece.ravel() for piece in (*first, *second)])
 
     def losses(self, state: np.ndarray) -> dict[str, float]:
         """Return mean -log P(relation) and mean -log P(answer given its relation)."""
