@@ -51,6 +51,7 @@ def samples_of(theory, risk, state):
 
 
 class TestCovariance:
+    @pytest.mark.slow
     def test_it_is_that_of_all_samples_of_the_full_model(self, masked):
         theory, risk, state = masked
         weights, gradients = samples_of(theory, risk, state)

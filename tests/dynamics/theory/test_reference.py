@@ -137,7 +137,9 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=pytest.mark.slow if x == "masked" else ()) for x in STATES]
+)
 def test_floats_are_within_their_proved_errors(name):
     """Balls contain the values of mpmath, both with float probabilities of the data.
 

@@ -31,7 +31,11 @@ PACKAGE = Path(symbolic.__file__).parent
 PATHS = (*sorted(PACKAGE.glob("*/stated.py")), *enumerated())
 FILES = {x.stem if x.parent == EXAMPLES else x.parent.name: x for x in PATHS}
 #: Files whose bounds take seconds in balls.
-LARGE = {"bigram", "causal_structure", "in_context_heads", "markov_chain", "statistical_induction"}
+LARGE = {
+    "bigram", "causal_structure", "in_context_heads", "induction_head", "markov_chain",
+    "statistical_induction",
+}  # fmt: skip
+NAMES = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in FILES]
 #: Parameters for which F is a difference of powers near 1e16 at `START`; the exact rho is constant.
 CANCELS = {
     "D": 4, "C": 2, "q": 0.9341491900494792, "nu": 0.02729762587532414,
@@ -64,9 +68,7 @@ def is_within(value, ball, bound):
         return bool(abs(exact(float(value)) - ball) <= exact(float(bound)))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=pytest.mark.slow if x in LARGE else ()) for x in FILES]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_risk_and_gradient_are_within_their_bounds(name):
     """At states near the start, late in training, near 0, near ties and with overflow."""
     theory, problem, risk, data = prepared(name)
@@ -90,7 +92,7 @@ def test_risk_and_gradient_are_within_their_bounds(name):
     assert finite >= 0.5 * len(states) * (n + 1)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_bounds_are_small_at_ordinary_states(name):
     """At most 1e-12 of the loss and of the largest slope."""
     _, problem, risk, _ = prepared(name)

@@ -176,7 +176,7 @@ def test_loss(problem):
     assert loss < faces.loss_bound((0.5 * alpha, 2.0 * alpha), *given)
 
 
-@pytest.mark.parametrize("is_rho", [True, False])
+@pytest.mark.parametrize("is_rho", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_faces_are_covered(is_rho):
     """A proved face has no point with a positive velocity; a higher or lower one is not proved."""
     problem = Problem(16, 2, 0.125, nu=0.01)
