@@ -20,6 +20,7 @@ exceptions: without the diagonal, and with ties.
 import itertools
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -224,6 +225,7 @@ def sampled_error(
     return RuleError(float(share[0]), float(share[1]), spread)
 
 
+@cache
 def block_error(problem: Problem, alpha: float) -> RuleError:
     """Return the exact error of uniform attention to one set per row, the limit of large scores.
 
