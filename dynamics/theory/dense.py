@@ -111,6 +111,16 @@ class DenseModel:
                 "model: choose smaller sizes"
             )
 
+    @property
+    def data(self) -> dict[str, Array]:
+        """Values of each source, by configuration."""
+        return self._data
+
+    @data.setter
+    def data(self, data: dict[str, Array]) -> None:
+        self._data = data
+        self._fixed.clear()
+
     def shape(self, tensor: str) -> tuple[int, ...]:
         """Return the shape of a parameter."""
         return tuple(len(self.sets[name]) for name in self.tensors[tensor])
@@ -149,7 +159,7 @@ class DenseModel:
     def _values(self, tensors: Mapping[str, Array]) -> list[Array]:
         """Return the values of all steps; axis 0 is the configuration.
 
-        Steps that do not depend on a parameter are computed once.
+        Steps that do not depend on a parameter are computed once for the same data.
         """
         values: list[Array] = []
         for number, step in enumerate(self.steps):
