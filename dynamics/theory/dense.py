@@ -2,33 +2,28 @@
 
 It shares no code with the reduced risk: arrays have one axis for each index, all configurations of
 the data are enumerated, and the gradient is computed by reverse-mode differentiation of the
-expression. Orbits of entries are computed from the generators of the symmetry group.
+expression.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from dynamics.core.errors import ParameterError
 from dynamics.theory.configurations import (
     MOST_NUMBERS,
     Array,
     Elements,
-    Integers,
     Values,
     configurations,
 )
+from dynamics.theory.symmetry import SymmetryGroup
 
 #: Largest number of entries of an array over configurations that are given.
 MOST_GIVEN = 2**24
-#: An element: its part, the larger element that contains it, and its number inside.
-Named = tuple[int, int, int]
 
 
 class Step(NamedTuple):
@@ -94,7 +89,8 @@ class DenseModel:
         data: Mapping[str, Array] | None = None,
     ) -> None:
         self.steps, self.sets, self.tensors = tuple(steps), dict(sets), dict(tensors)
-        self._sizes, self._signed = tuple(sizes), dict(signed or {})
+        self.group = SymmetryGroup(self.sets, signed or {})
+        self._sizes = tuple(sizes)
         self._index_arrays: dict[Any, tuple[Any, ...]] = {}
         self._fixed: dict[int, Array] = {}
         self._moves = self._dependent()
@@ -276,99 +272,6 @@ class DenseModel:
         else:
             table &= (a.own >= 0)[:, None] & (b.own < 0)[None, :]
         return np.asarray(table[self._index(indices, step.axes, names)][None], float)
-
-    def orbits(self, tensor: str) -> tuple[Integers, Integers]:
-        """Return an orbit number and a sign for each entry of a parameter.
-
-        The group permutes entries with equal numbers and signs. It maps one of them to minus
-        another if their signs differ. The number is -1 for entries that it maps to minus
-        themselves; they vanish.
-        """
-        names = self.tensors[tensor]
-        shape = self.shape(tensor)
-        if not shape:
-            return np.zeros((), np.int64), np.ones((), np.int64)
-        size = prod(shape)
-        own = np.arange(2 * size)  # each entry, and minus each entry
-        edges = [np.empty((2, 0), np.int64)]
-        for _, images in self.generators():
-            index = np.ravel_multi_index(np.ix_(*(images[name][0] for name in names)), shape)
-            signs = reduce(np.multiply, np.ix_(*(images[name][1] for name in names)))
-            is_odd = np.broadcast_to(signs < 0, shape)
-            image = np.concatenate([index + size * is_odd, index + size * ~is_odd], axis=None)
-            is_moved = image != own
-            edges.append(np.array([own[is_moved], image[is_moved]]))
-        rows, columns = np.concatenate(edges, axis=1)
-        graph = coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(len(own), len(own)))
-        component = connected_components(graph, directed=False)[1]
-        first = np.unique(component, return_index=True)[1]
-        plus, minus = first[component].reshape(2, *shape)
-        label = np.where(plus == minus, -1, np.minimum(plus, minus))
-        return label, np.where(plus <= minus, 1, -1)
-
-    def generators(self) -> list[tuple[str, dict[str, tuple[Integers, Integers]]]]:
-        """Return a description of each generator of the group, and its action on index sets.
-
-        A mapping from the name of an index set to the images (n,) of its elements, and their signs.
-        """
-        generators = []
-        for number, move in enumerate(self.moves()):
-            images = {name: (order, np.ones_like(order)) for name, order in move.items()}
-            generators.append((f"exchange {number}", images))
-        for number, image in enumerate(self._signed_images()):
-            images = {}
-            for name, own in self.sets.items():
-                elements = _named(own)
-                order = [elements.index(image.get(x, (x, 1))[0]) for x in elements]
-                signs = [image.get(x, (x, 1))[1] for x in elements]
-                images[name] = np.array(order, np.int64), np.array(signs, np.int64)
-            generators.append((f"flip {number}", images))
-        return generators
-
-    def moves(self) -> list[dict[str, Integers]]:
-        """Return the permutations that generate the group: transpositions of neighbouring elements.
-
-        Each is a mapping from the name of an index set to the permutation of its elements, (n,).
-        """
-        known = {element for elements in self.sets.values() for element in _named(elements)}
-        swaps: list[dict[Named, Named]] = []
-        inside: dict[tuple[int, int], list[Named]] = {}
-        roots: dict[int, set[int]] = {}
-        for part, larger, own in sorted(known):
-            inside.setdefault((part, larger), []).append((part, larger, own))
-            roots.setdefault(part, set()).add(larger)
-        for (part, _), members in inside.items():
-            if self._signed.get(part):  # a plane: its coordinates turn
-                continue
-            swaps += [{a: b, b: a} for a, b in pairwise(members)]
-        groups = {frozenset(larger) for larger in roots.values()}
-        for group in groups:
-            ordered = sorted(group)
-            for a, b in pairwise(ordered):
-                turn = {a: b, b: a}
-                swaps.append({x: (x[0], turn[x[1]], x[2]) for x in known if x[1] in turn})
-        return [
-            {
-                name: np.array([_named(own).index(swap.get(x, x)) for x in _named(own)], np.int64)
-                for name, own in self.sets.items()
-            }
-            for swap in swaps
-        ]
-
-    def _signed_images(self) -> Iterator[dict[Named, tuple[Named, int]]]:
-        """Yield the images and signs of elements that a sign change or turn does not preserve."""
-        known = {x for elements in self.sets.values() for x in _named(elements)}
-        for part, larger, own in sorted(x for x in known if x[0] in self._signed):
-            element = part, larger, own
-            if not self._signed[part]:
-                yield {element: (element, -1)}
-            elif own == 0:
-                other = part, larger, 1
-                yield {element: (other, 1), other: (element, -1)}
-
-
-def _named(elements: Elements) -> list[Named]:
-    return list(zip(elements.part.tolist(), elements.larger.tolist(), elements.own.tolist()))
 
 
 def _aligned(value: Array, axes: Sequence[str], step: Step) -> Array:

@@ -138,7 +138,7 @@ class FullModel:
         return float(state[name]) if name in state else self.numbers.real(value)
 
     def _entries(self, tensor: Tensor) -> Entries:
-        label, sign = self.dense.orbits(tensor.name)
+        label, sign = self.dense.group.orbits(self.dense.tensors[tensor.name])
         keys = {}
         for number in sorted(set(label.ravel().tolist()) - {-1}):
             index = np.argwhere(label == number)[0]

@@ -135,7 +135,7 @@ def _require_symmetry(full: FullModel, start: Mapping[str, float]) -> None:
 def _moved(full: FullModel, state: Mapping[str, Array]) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield the description and the image of a state for each generator of the group."""
     axes = full.dense.tensors
-    for description, images in full.dense.generators():
+    for description, images in full.dense.group.generators():
         moved = {}
         for name, x in state.items():
             targets, signs = zip(*(images[own] for own in axes[name])) if axes[name] else ((), ())

@@ -147,7 +147,7 @@ def test_loss_is_invariant_under_rotations_of_data_and_entries(head_of):
     dense, rng = model.dense, np.random.default_rng(0)
     tensors = {name: 0.3 * rng.normal(size=dense.shape(name)) for name in dense.tensors}
     before, data = dense.evaluate(tensors)[0], dense.data
-    generators = dense.generators()
+    generators = dense.group.generators()
     assert len(generators) == 5 + 6 + 2 + 3  # exchanges and signs of items, then of sites
     for _, images in generators:
         dense.data = {
