@@ -44,9 +44,7 @@ class Case(NamedTuple):
 
 def cases(quick: bool, thorough: bool = False) -> list[Case]:
     """Return the cases. At a stable rate Event I of FEW_FEATURES takes about 10^5 steps."""
-    problems = [runs.BASE, runs.WIDE if quick else runs.QUINTIC]
-    if thorough:
-        problems.append(runs.WIDE)
+    problems = (runs.BASE, runs.QUINTIC, *((runs.WIDE,) if thorough else ()))
     results = [Case(problem, name) for problem in problems for name in OPTIMIZERS]
     return results if quick else results + [Case(runs.FEW_FEATURES, name) for name in ADAPTIVE]
 
