@@ -1,5 +1,6 @@
 """The claims at large D, on their quick sizes."""
 
+import itertools
 import math
 
 import numpy as np
@@ -108,6 +109,8 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
     slowest = [case for case in cases if case.scaling == large.SLOWEST]
     assert {case.features for case in slowest} == {4}
     assert {case.D for case in cases if case.scaling == FIXED} == {1_000, 1_000_000}
+    own = {(case.features, case.D) for case in cases if case.scaling == "nu=1/D"}
+    assert own == set(itertools.product((4, 16), large.SIZES))  # the claims rest on these
     rows = [case.levels | dict.fromkeys(events_large_D.EVENTS.columns, 1.0) for case in cases]
     data = events_large_D.figure_data(events_large_D.EVENTS.frame(rows), [2.0] * len(cases))
     assert data["T1"].isnull().sum() == 4 * 2 * len(large.SIZES) - len(cases) == 4 + 4 + 3

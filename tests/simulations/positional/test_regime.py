@@ -20,9 +20,11 @@ from simulations.positional.claims.regime_of_theorem_4_1 import (
     _figure,
     boundary,
     exponents,
+    grid,
     limit,
     locate,
 )
+from simulations.reproduction.claim import Context
 from simulations.reproduction.predicates import Verdict
 from tests.closeness import close
 from tests.dynamics.positional.ball_reference import contains, reference
@@ -189,6 +191,11 @@ class TestBisection:
         close(label_error(PAPER.problem(D, at)).error, 1 / D, rel=1e-6)
         # one negated set costs about (D/C) (q/2)^C
         close(at, (4 / D**2) ** 0.25 * D / 8, rel=0.05)
+
+    @pytest.mark.parametrize("mode", [{"quick": True}, {"quick": False}, {"thorough": True}])
+    def test_flows_are_more_accurate_than_the_brackets(self, mode):
+        size = grid(Context(**{"quick": False} | mode))
+        assert size.rtol <= min(1e-5, 10.0 * size.tolerance)
 
     def test_limit_where_q_ends_first(self):
         assert limit(16, 1.0) == 1.0
