@@ -31,6 +31,9 @@ from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 _TIMES = np.geomspace(1e-2, runs.HORIZON, 301)
 _LABEL_ERROR = "error of f* itself, P[y f* <= 0]"
+#: Relative accuracy of small risks: the flows have rtol 1e-7, and the rounding of the same kernels
+#: compiled in another order changes the risk by up to 4e-6 and the ratio of two risks by 7e-6.
+RISK_RTOL = 3e-5
 
 #: For each problem that meets the hypotheses: conclusions by exponent of the horizon.
 ConclusionsByHorizon = Mapping[Problem, Mapping[int, Conclusions]]
@@ -299,10 +302,10 @@ CONCLUSIONS = Table(
         "associates_in_time": Column("item 1: patch association"),
         "disagreement_in_time": Column("item 2: bound on P[f* F <= 0]"),
         "test_error_in_time": Column("item 2: test error"),
-        "risk_in_time": Column("population risk"),
+        "risk_in_time": Column("population risk", rtol=RISK_RTOL),
         "small": Column("1/d, the threshold for o(1)"),
         "disagreement_over_earlier": Column("bound over the bound at the horizon before"),
-        "risk_over_earlier": Column("risk over the risk at the horizon before"),
+        "risk_over_earlier": Column("risk over the risk at the horizon before", rtol=RISK_RTOL),
     },
     predicates={
         "item 1: patch association": lambda t: t.associates_in_time,
@@ -319,7 +322,9 @@ LARGER_D = Table(
         "disagreement_over_smaller_D": Column(
             "bound on P[f* F <= 0] over the bound at the smaller D"
         ),
-        "risk_over_smaller_D": Column("population risk over the risk at the smaller D"),
+        "risk_over_smaller_D": Column(
+            "population risk over the risk at the smaller D", rtol=RISK_RTOL
+        ),
     },
     predicates={
         "P[f* F <= 0] falls with D": lambda t: t.disagreement_over_smaller_D < 1.0,
