@@ -270,9 +270,10 @@ def best_linear_classifier(problem: Problem, *, time_limit: float = 300.0) -> Ce
 
     A mixed-integer program chooses the side of every pattern. It may assume ``a >= 0`` (module
     docstring), ``theta >= 0`` (exchange the labels) and weights sorted within and between sets. A
-    pattern is on the upper side if the score is at least theta and on the lower side if it is at
-    most theta - 1. By Cramer's rule a vertex of the feasible set has entries below the largest
-    determinant with entries -1, 0, 1, so that this is a valid bound of the weights.
+    pattern is on the upper side if the score is at least theta + 1 and on the lower side if it is
+    at most theta - 1. Only the better side of a pattern has a constraint, and a pattern whose sides
+    are equally good is left out. By Cramer's rule a vertex of the feasible set has entries below
+    the largest determinant with entries -1, 0, 1, so that this is a valid bound of the weights.
 
     Raises
     ------
@@ -282,6 +283,9 @@ def best_linear_classifier(problem: Problem, *, time_limit: float = 300.0) -> Ce
     D, C = problem.D, problem.C
     require(D in (4, 6), "D", D, "4 or 6 for a certified optimum")
     patterns, upper, lower = _patterns(problem)
+    offset = 0.5 * float(upper.sum())
+    differ = upper != lower
+    patterns, upper, lower = patterns[differ], upper[differ], lower[differ]
     largest = _DETERMINANTS[D + 1]
     big = (D + 1.0) * largest + 1.0
     count = len(patterns)
@@ -297,7 +301,11 @@ def best_linear_classifier(problem: Problem, *, time_limit: float = 300.0) -> Ce
     solution = optimize.milp(
         np.concatenate([np.zeros(D + 1), 0.5 * (lower - upper)]),
         constraints=[
-            optimize.LinearConstraint(sides, 1.0 - big, -1.0),
+            optimize.LinearConstraint(
+                sides,
+                np.where(upper > lower, 1.0 - big, -np.inf),
+                np.where(upper > lower, np.inf, -1.0),
+            ),
             optimize.LinearConstraint(np.array(order), 0.0, np.inf),
         ],
         bounds=optimize.Bounds(
@@ -311,7 +319,6 @@ def best_linear_classifier(problem: Problem, *, time_limit: float = 300.0) -> Ce
         raise ParameterError(
             f"D = {D}, C = {C}, q = {problem.q:g}: no optimum was proved in {time_limit:g} seconds"
         )
-    offset = 0.5 * float(upper.sum())
     return CertifiedOptimum(
         float(solution.fun) + offset,
         float(solution.mip_dual_bound) + offset,

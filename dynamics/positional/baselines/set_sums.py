@@ -69,10 +69,17 @@ def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
             raise ParameterError(
                 f"an exact law of {count} sets has too many values: more than {_MAX_ATOMS}"
             )
-        keys, index = np.unique((keys[:, None] + codes).ravel(), return_inverse=True)
-        mass = np.asarray(np.bincount(index.ravel(), weights=np.outer(mass, law).ravel()), float)
-        order = np.argsort(mass)
-        rare = order[: int(np.searchsorted(np.cumsum(mass[order]), TRIM))]
+        terms, weights = (codes[:, None] + keys).ravel(), np.outer(law, mass).ravel()
+        likely = weights >= TRIM / weights.size
+        dropped += float(weights[~likely].sum())
+        terms, weights = terms[likely], weights[likely]
+        order = np.argsort(terms, kind="stable")  # one sorted run for each code: a fast merge
+        terms = terms[order]
+        first = np.flatnonzero(np.diff(terms, prepend=terms[0] - 1))
+        keys, mass = terms[first], np.add.reduceat(weights[order], first)
+        rare = np.flatnonzero(mass < TRIM)
+        rare = rare[np.argsort(mass[rare])]
+        rare = rare[: int(np.searchsorted(np.cumsum(mass[rare]), TRIM))]
         dropped += float(mass[rare].sum())
         frequent = np.ones(keys.size, dtype=bool)
         frequent[rare] = False
