@@ -191,7 +191,7 @@ def staircase(theory: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
     time = np.geomspace(1.0, 8.0 / (STEPS[-1] ** 2 * SIZE), 300)
     flow = solve_ivp(
-        slope, (0.0, time[-1]), SIZE * rng.normal(size=48), method="LSODA", rtol=1e-4, atol=1e-7,
+        slope, (0.0, time[-1]), SIZE * rng.normal(size=48), method="BDF", rtol=1e-4, atol=1e-7,
         t_eval=time,
     )  # fmt: skip
     return time, np.array([model.evaluate(arrays(state))[0] for state in flow.y.T])
