@@ -176,6 +176,54 @@ class TokenTraining:
     status: Status
 
 
+class _Distinct(NamedTuple):
+    """Samples in which identical tokens are merged, padded by copies with number 0 to n tokens.
+
+    Attributes
+    ----------
+    X
+        Tokens, (N, n, d).
+    labels
+        Labels, +1 or -1, (N,).
+    number
+        Number of tokens of the sample that are equal to each one, (N, n).
+    share
+        Weight of each query in the output: the fraction of queried tokens equal to it, (N, n).
+    relevant
+        Whether each token has the pattern of the label, (N, n).
+    """
+
+    X: np.ndarray
+    labels: np.ndarray
+    number: np.ndarray
+    share: np.ndarray
+    relevant: np.ndarray
+
+    @classmethod
+    def of(cls, tokens: Tokens) -> "_Distinct":
+        """Return the samples with tokens of the same pattern merged if they have no noise."""
+        N, L = tokens.pattern.shape
+        rows, each = np.arange(N)[:, None], np.arange(L)
+        kind = np.where(tokens.noise == 0.0, tokens.pattern, -1 - each)
+        first = np.argmax(kind[:, :, None] == kind[:, None, :], axis=2)
+        first = np.where((tokens.X == tokens.X[rows, first]).all(axis=2), first, each)
+        number, queries = (
+            np.bincount((first + L * rows).ravel(), weights, N * L).reshape(N, L)
+            for weights in (None, tokens.queried.ravel())
+        )
+        most = int((number > 0).sum(axis=1).max())
+        order = np.argsort(number == 0, axis=1, kind="stable")[:, :most]
+        X, number, queries, relevant = (
+            x[rows, order] for x in (tokens.X, number, queries, tokens.relevant)
+        )
+        share = queries / queries.sum(axis=1, keepdims=True)
+        return cls(X, tokens.labels, number.astype(float), share, relevant)
+
+    def chosen(self, index: Any) -> "_Distinct":
+        """Return some of the samples."""
+        return _Distinct(*(x[index] for x in self))
+
+
 class _Pass(NamedTuple):
     """Forward pass of a batch of B samples.
 
@@ -191,8 +239,6 @@ class _Pass(NamedTuple):
         Inputs of the neurons, (B, queries, m).
     gates
         Output weights of the active neurons, 0 for the others, (B, queries, m).
-    share
-        Weight of each query in the output, (B, queries).
     """
 
     F: np.ndarray
@@ -200,7 +246,6 @@ class _Pass(NamedTuple):
     mixed: np.ndarray
     inputs: np.ndarray
     gates: np.ndarray
-    share: np.ndarray
 
 
 def train_on_tokens(
@@ -250,12 +295,13 @@ def train_on_tokens(
     options = validated_options(
         N, steps, learning_rate, learning_rate_KQ, batches, attention, train_value, records
     )
-    return _train(tokens, test, (W, V, K, Q), a, options)
+    held_out = None if test is None else _Distinct.of(test)
+    return _train(_Distinct.of(tokens), held_out, (W, V, K, Q), a, options)
 
 
 def _train(
-    tokens: Tokens,
-    test: Tokens | None,
+    tokens: _Distinct,
+    test: _Distinct | None,
     weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
     a: np.ndarray,
     options: Options,
@@ -283,7 +329,7 @@ def _train(
                 break
             batch = tokens
             if options.batches is not None:
-                batch = Tokens(*(x[options.batches[step]] for x in tokens))
+                batch = tokens.chosen(options.batches[step])
             D, G = _descent(batch, A, H, a, options.attention)
             W, V = W + rate * D @ V.T, V + rate * W.T @ D if options.train_value else V
             if options.attention:
@@ -293,42 +339,46 @@ def _train(
     )
 
 
-def _forward(tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool) -> _Pass:
-    """Return the forward pass of all tokens as queries."""
+def _forward(tokens: _Distinct, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool) -> _Pass:
+    """Return the forward pass of all distinct tokens as queries."""
     X = tokens.X
     if attend:
-        logits = (X @ A) @ X.transpose(0, 2, 1)
-        P = np.exp(logits - logits.max(axis=1, keepdims=True))
+        P = (X @ A) @ X.transpose(0, 2, 1)
+        P -= P.max(axis=1, keepdims=True)
+        np.exp(P, out=P)
+        P *= tokens.number[:, :, None]
         P /= P.sum(axis=1, keepdims=True)
     else:
-        P = np.full((len(X), X.shape[1], X.shape[1]), 1.0 / X.shape[1])
+        keys = tokens.number / tokens.number.sum(axis=1, keepdims=True)
+        P = np.repeat(keys[:, :, None], X.shape[1], axis=2)
     mixed = P.transpose(0, 2, 1) @ X
     z = mixed @ H.T
     gates = np.where(z > 0.0, a, 0.0)
-    share = tokens.queried / tokens.queried.sum(axis=1, keepdims=True)
-    F = np.sum(share * np.sum(gates * z, axis=2), axis=1)
-    return _Pass(F, P, mixed, z, gates, share)
+    F = np.sum(tokens.share * np.einsum("nqr,nqr->nq", gates, z), axis=1)
+    return _Pass(F, P, mixed, z, gates)
 
 
 def _descent(
-    tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
+    tokens: _Distinct, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return minus the gradients of the mean hinge loss in H (m, d) and A (d, d)."""
-    F, P, mixed, _, gates, share = _forward(tokens, A, H, a, attend)
-    y = tokens.labels
-    weight = y * ((y * F) < 1.0) / len(y)
-    back = (weight[:, None] * share)[:, :, None] * gates
-    D = back.reshape(-1, len(a)).T @ mixed.reshape(-1, A.shape[0])
+    F, P, mixed, _, gates = _forward(tokens, A, H, a, attend)
+    N, active = len(F), tokens.labels * F < 1.0
+    if not active.all():
+        tokens, P, mixed, gates = tokens.chosen(active), P[active], mixed[active], gates[active]
+    X, d = tokens.X, A.shape[0]
+    back = (tokens.labels[:, None] * tokens.share / N)[:, :, None] * gates
+    D = back.reshape(-1, len(a)).T @ mixed.reshape(-1, d)
     if not attend:
         return D, np.zeros_like(A)
-    to_P = tokens.X @ (back @ H).transpose(0, 2, 1)
-    to_logits = P * (to_P - np.sum(P * to_P, axis=1, keepdims=True))
-    G = np.sum(tokens.X.transpose(0, 2, 1) @ to_logits @ tokens.X, axis=0)
-    return D, G
+    to_P = X @ (back @ H).transpose(0, 2, 1)
+    to_P -= np.sum(P * to_P, axis=1, keepdims=True)
+    to_P *= P
+    return D, X.reshape(-1, d).T @ (to_P @ X).reshape(-1, d)
 
 
 def _observe(
-    tokens: Tokens | None, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
+    tokens: _Distinct | None, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
 ) -> Observation:
     """Return means over all samples, computed in blocks; NaN if ``tokens`` is None.
 
@@ -336,16 +386,16 @@ def _observe(
     """
     if tokens is None:
         return Observation()
-    N, L = tokens.pattern.shape
+    N, n = tokens.number.shape
     F, on_relevant = np.empty(N), np.empty(N)
-    nearest, size = np.inf, max(1, _BLOCK // L**2)
+    nearest, size = np.inf, max(1, _BLOCK // n**2)
     for first in range(0, N, size):
         block = slice(first, first + size)
-        part = Tokens(*(x[block] for x in tokens))
-        F[block], P, _, z, _, share = _forward(part, A, H, a, attend)
-        nearest = min(nearest, float(np.abs(z[part.queried]).min()))
+        part = tokens.chosen(block)
+        F[block], P, _, z, _ = _forward(part, A, H, a, attend)
+        nearest = min(nearest, float(np.abs(z[part.share > 0.0]).min()))
         keys = np.sum(P * part.relevant[:, :, None], axis=1)
-        on_relevant[block] = np.sum(share * keys, axis=1)
+        on_relevant[block] = np.sum(part.share * keys, axis=1)
     yF = tokens.labels * F
     hinge = float(np.maximum(0.0, 1.0 - yF).mean())
     return Observation(hinge, float(on_relevant.mean()), float(np.mean(yF <= 0.0)), F, nearest)
