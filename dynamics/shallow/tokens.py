@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics.core.checks import integer, require
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.trajectory import Status
 from dynamics.shallow.data import finite_array, sample
 from dynamics.shallow.problem import ShallowProblem
@@ -204,9 +204,9 @@ class _Distinct(NamedTuple):
         """Return the samples with tokens of the same pattern merged if they have no noise."""
         N, L = tokens.pattern.shape
         rows, each = np.arange(N)[:, None], np.arange(L)
-        kind = np.where(tokens.noise == 0.0, tokens.pattern, -1 - each)
-        first = np.argmax(kind[:, :, None] == kind[:, None, :], axis=2)
-        first = np.where((tokens.X == tokens.X[rows, first]).all(axis=2), first, each)
+        pattern = np.where(tokens.noise == 0.0, tokens.pattern, -1 - each)
+        first = np.argmax(pattern[:, :, None] == pattern[:, None, :], axis=2)
+        first = np.where((tokens.X[rows, first] == tokens.X).all(axis=2), first, each)
         number, queries = (
             np.bincount((first + L * rows).ravel(), weights, N * L).reshape(N, L)
             for weights in (None, tokens.queried.ravel())
@@ -264,6 +264,7 @@ def train_on_tokens(
     train_value: bool = True,
     test: Tokens | None = None,
     records: Sequence[int] = (),
+    until: float = 0.0,
 ) -> TokenTraining:
     """Run SGD on the hinge loss of noisy tokens.
 
@@ -275,7 +276,7 @@ def train_on_tokens(
         Training samples.
     W_O, W_V, W_K, W_Q, a
         Initial weights, (m, p), (p, d), (b, d), (b, d), and the fixed output weights (m,).
-    steps, learning_rate, learning_rate_KQ, batches, attention, train_value, records
+    steps, learning_rate, learning_rate_KQ, batches, attention, train_value, records, until
         As in `train_on_counts`.
     test
         Held-out samples for the history.
@@ -294,7 +295,7 @@ def train_on_tokens(
     Q = finite_array("W_Q", W_Q, K.shape)
     options = validated_options(
         N, steps, learning_rate, learning_rate_KQ, batches, attention, train_value, records
-    )
+    )._replace(until=finite("until", until))
     held_out = None if test is None else _Distinct.of(test)
     return _train(_Distinct.of(tokens), held_out, (W, V, K, Q), a, options)
 
@@ -325,6 +326,8 @@ def _train(
                 rows.append(
                     (step, train_now.hinge, train_now.attention, test_now.hinge, test_now.error)
                 )
+                if train_now.hinge < options.until:
+                    break
             if step == options.steps or status is not Status.COMPLETED:
                 break
             batch = tokens
@@ -352,8 +355,8 @@ def _forward(tokens: _Distinct, A: np.ndarray, H: np.ndarray, a: np.ndarray, att
         keys = tokens.number / tokens.number.sum(axis=1, keepdims=True)
         P = np.repeat(keys[:, :, None], X.shape[1], axis=2)
     mixed = P.transpose(0, 2, 1) @ X
-    z = mixed @ H.T
-    gates = np.where(z > 0.0, a, 0.0)
+    z = (mixed.reshape(-1, mixed.shape[2]) @ H.T).reshape(*mixed.shape[:2], len(a))
+    gates = (z > 0.0) * a
     F = np.sum(tokens.share * np.einsum("nqr,nqr->nq", gates, z), axis=1)
     return _Pass(F, P, mixed, z, gates)
 
@@ -372,7 +375,7 @@ def _descent(
     if not attend:
         return D, np.zeros_like(A)
     to_P = X @ (back @ H).transpose(0, 2, 1)
-    to_P -= np.sum(P * to_P, axis=1, keepdims=True)
+    to_P -= np.einsum("nkq,nkq->nq", P, to_P)[:, None]
     to_P *= P
     return D, X.reshape(-1, d).T @ (to_P @ X).reshape(-1, d)
 

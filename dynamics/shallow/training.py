@@ -96,6 +96,8 @@ class Options(NamedTuple):
         Whether the network has attention, and whether V is trained.
     records
         Steps to record, in increasing order; the first and the last are included.
+    until
+        Training ends at the first record with a smaller hinge loss.
     """
 
     steps: int
@@ -104,6 +106,7 @@ class Options(NamedTuple):
     attention: bool
     train_value: bool
     records: list[int]
+    until: float = 0.0
 
 
 class Observation(NamedTuple):
@@ -145,6 +148,7 @@ def train_on_counts(
     train_value: bool = True,
     test: Any = None,
     records: Sequence[int] = (),
+    until: float = 0.0,
 ) -> CountTraining:
     r"""Run SGD on the hinge loss :math:`\max(0, 1-yF)` of samples given as token counts.
 
@@ -184,6 +188,8 @@ def train_on_counts(
         Held-out ``(counts, labels)`` or ``(counts, labels, queried)`` for the history.
     records
         Steps to record in addition to the first and the last.
+    until
+        Training ends at the first record with a hinge loss below this value.
 
     Returns
     -------
@@ -211,7 +217,7 @@ def train_on_counts(
     )
     options = validated_options(
         N, steps, learning_rate, learning_rate_KQ, batches, attention, train_value, records
-    )
+    )._replace(until=finite("until", until))
     held_out = None if test is None else validated_samples(*test)
     if held_out is not None:
         require(held_out.keys.shape[1] == M, "patterns in test", held_out.keys.shape[1], str(M))
@@ -288,7 +294,7 @@ def _train(
         if not np.isfinite(train_now.hinge):
             status = Status.DIVERGED
         rows.append((step, train_now.hinge, train_now.attention, test_now.hinge, test_now.error))
-        if status is not Status.COMPLETED:
+        if status is not Status.COMPLETED or train_now.hinge < options.until:
             break
     return CountTraining(
         hinge=float(train_now.hinge),

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynamics.shallow import CountTraining, ShallowProblem, train_on_counts, train_on_tokens
 from dynamics.shallow.data import Cells, cells
-from dynamics.shallow.tokens import Tokens, TokenTraining
+from dynamics.shallow.tokens import Tokens
 from dynamics.shallow.training import History
 
 #: Threads of `map_in_threads`; the kernels release the interpreter lock.
@@ -263,21 +263,19 @@ def train_until(
 ) -> tuple[float, float]:
     """Train until the hinge loss is below a level; return the test error and the hinge loss.
 
-    Unlike `descend` this tests the loss only at the end of segments, each a quarter longer than
-    the last one, and records no curves. The parameters are the same.
+    Unlike `descend` this tests the loss only at the steps of `_tested` and records no curves. The
+    parameters are the same.
     """
-
-    def train(current: dict[str, Any], steps: int) -> CountTraining:
-        return train_on_counts(
-            population.counts,
-            population.labels,
-            **current,
-            steps=steps,
-            weights=weights,
-            **_options(problem, eta),
-        )
-
-    run, _ = _train_in_segments(train, start, ("W_O", "V", "K", "Q"), hinge, most)
+    run = train_on_counts(
+        population.counts,
+        population.labels,
+        **start,
+        steps=most,
+        weights=weights,
+        **_options(problem, eta),
+        records=_tested(most),
+        until=hinge,
+    )
     wrong = np.asarray(population.labels * run.F <= 0.0)
     return float(population.probability @ wrong), run.hinge
 
@@ -292,37 +290,27 @@ def train_tokens_until(
     most: int = 2_000,
 ) -> float:
     """Train on noisy tokens as `train_until` on counts; return the error on other tokens."""
-
-    def train(current: dict[str, Any], steps: int) -> TokenTraining:
-        return train_on_tokens(
-            tokens,
-            **current,
-            steps=steps,
-            **_options(problem, eta),
-        )
-
-    _, end = _train_in_segments(train, start, ("W_O", "W_V", "W_K", "W_Q"), hinge, most)
+    run = train_on_tokens(
+        tokens,
+        **start,
+        steps=most,
+        **_options(problem, eta),
+        records=_tested(most),
+        until=hinge,
+    )
+    end = {name: getattr(run, name) for name in ("W_O", "W_V", "W_K", "W_Q")}
     attend = problem.attention != "none"
-    F = train_on_tokens(test, **end, steps=0, attention=attend).F
+    F = train_on_tokens(test, **end, a=start["a"], steps=0, attention=attend).F
     return float(np.mean(test.labels * F <= 0.0))
 
 
-def _train_in_segments(
-    train: Callable[[dict[str, Any], int], Any],
-    start: dict[str, Any],
-    names: tuple[str, ...],
-    hinge: float,
-    most: int,
-) -> tuple[Any, dict[str, Any]]:
-    """Train until the loss is below a level; return the last segment and the final weights."""
-    current, done, length = start, 0, 5
-    while True:
-        run = train(current, min(length, most - done))
-        done += length
-        current = {name: getattr(run, name) for name in names} | {"a": start["a"]}
-        if run.hinge < hinge or done >= most or not math.isfinite(run.hinge):
-            return run, current
+def _tested(most: int) -> list[int]:
+    """Return the steps at which the loss is tested; each interval is a quarter longer."""
+    steps, length = [5], 5
+    while steps[-1] < most:
         length = max(length + 1, round(1.25 * length))
+        steps.append(min(steps[-1] + length, most))
+    return steps
 
 
 def half_of_sets(

@@ -148,9 +148,9 @@ def run(job: tuple[float, int, tuple[int, int, int], int]) -> list[tuple[float, 
             batches=batches,
         )
         weights = {key: getattr(end, key) for key in ("W_O", "W_V", "W_K", "W_Q")}
-        alike, complete = (
-            train_on_tokens(x, **weights, a=start["a"], steps=0) for x in (test, all_tokens[1])
-        )
+        alike = complete = train_on_tokens(test, **weights, a=start["a"], steps=0)
+        if choice is not None:
+            complete = train_on_tokens(all_tokens[1], **weights, a=start["a"], steps=0)
         rows.append((alike.hinge, complete.hinge, alike.attention))
     return rows
 

@@ -5,7 +5,7 @@ import pytest
 
 from dynamics import ParameterError, Status
 from dynamics.shallow import ShallowProblem, oracle, train_on_counts
-from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
+from dynamics.shallow.tokens import _Distinct, draw_tokens, sparsified, train_on_tokens
 from tests.closeness import within
 from tests.dynamics.shallow.cases import random_start, reduced
 
@@ -60,6 +60,43 @@ def test_training_without_noise_equals_training_on_counts():
     within(end.F, on_counts.F, 1e-11)
     for column, expected in zip(end.history, on_counts.history):
         within(column, expected, 1e-12)
+
+
+def test_identical_tokens_are_merged():
+    """Tokens without noise are merged; negligible noise, with which none is, changes nothing."""
+    norms = np.random.default_rng(4).uniform(0.0, 2.0, (8, 10))
+    norms[:, ::2] = 0.0
+    weights, _, tokens = start_and_tokens(norms, problem=PROBLEM.replace(queried=6))
+    apart = tokens._replace(noise=np.maximum(norms, 1e-300))
+    assert _Distinct.of(tokens).X.shape[1] < _Distinct.of(apart).X.shape[1] == 10
+    ends = [
+        train_on_tokens(x, **vars(weights), steps=40, attention=attention, test=tokens)
+        for attention in (True, False)
+        for x in (tokens, apart)
+    ]
+    for merged, expected in (ends[:2], ends[2:]):
+        within(merged.F, expected.F, 1e-12)
+        within(merged.W_K, expected.W_K, 1e-12)
+        for column, values in zip(merged.history, expected.history):
+            within(column, values, 1e-12)
+
+
+def test_training_ends_at_the_first_record_below_a_level():
+    weights, patterns, tokens = start_and_tokens(0.0)
+    options = dict(learning_rate=0.01, learning_rate_KQ=0.02, records=range(0, 81, 10))
+    hinge = train_on_tokens(tokens, **vars(weights), steps=80, **options).history.hinge
+    level = hinge[4:6].mean()
+    assert hinge[4] > level > hinge[5]
+    end = train_on_tokens(tokens, **vars(weights), steps=80, **options, until=level)
+    assert end.history.step.tolist() == [0, 10, 20, 30, 40, 50]
+    short = train_on_tokens(tokens, **vars(weights), steps=50, **options | dict(records=()))
+    assert np.array_equal(end.W_O, short.W_O)
+    counts = np.array([np.bincount(row, minlength=4) for row in tokens.pattern])
+    on_counts = train_on_counts(
+        counts, tokens.labels, **reduced(weights, patterns), steps=80, **options, until=level
+    )
+    assert on_counts.history.step.tolist() == [0, 10, 20, 30, 40, 50]
+    within(on_counts.F, end.F, 1e-11)
 
 
 def test_noise_has_the_given_norm():
