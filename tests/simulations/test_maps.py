@@ -62,20 +62,20 @@ def made_up(folder, text, rows):
     return folder
 
 
-@pytest.fixture
-def flow(tmp_path):
+@pytest.fixture(scope="module")
+def flow(tmp_path_factory):
     rows = [row(T1=10.0 ** (1 + n // 4)) for n in range(12)]
     rows[0] = row(association=0.0)
     rows[2] = row(T1=math.nan)
     rows[3] |= {"worst gamma >= rho": 0.5, "rise": 1.25, "alpha_star": 0.05}
-    return made_up(tmp_path, FLOW, rows)
+    return made_up(tmp_path_factory.mktemp("flow"), FLOW, rows)
 
 
-@pytest.fixture
-def descent(tmp_path):
+@pytest.fixture(scope="module")
+def descent(tmp_path_factory):
     rows = [row() for _ in range(6)]
     rows[4] |= {"status": "diverged"}
-    return made_up(tmp_path, DESCENT, rows)
+    return made_up(tmp_path_factory.mktemp("descent"), DESCENT, rows)
 
 
 def data_of(folder, name):
@@ -225,6 +225,8 @@ class TestAxes:
 
 
 class TestImage:
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_one_map_in_a_file(self, flow, tmp_path, capsys):
         style, out = tmp_path / "small", tmp_path / "T1.pdf"
         style.write_text("font.size: 7  # points\n\naxes.labelsize: 5\n")

@@ -12,14 +12,18 @@ from http.client import HTTPConnection
 
 import pytest
 
+from simulations import theories
 from simulations.cli import main
 from simulations.commands import explore
 from simulations.explorer.state import View
+from simulations.sweep.cells import empty_row
+from simulations.sweep.config import parse
+from simulations.sweep.storage import labelled, write_result
 
 pytest.importorskip("bokeh", reason="the extra explore is not installed")
 from bokeh.client import pull_session
 
-from tests.simulations.explorer.conftest import ask, serving
+from tests.simulations.explorer.conftest import SWEEP, ask, serving
 
 SOCKET = {
     "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
@@ -157,8 +161,11 @@ class TestCommand:
         assert message in error
         assert error.count("\n") == 1
 
-    def test_system_of_another_sweep_is_rejected(self, sweep_folder, capsys):
-        assert main(["explore", str(sweep_folder), "--system", "masked"]) == 2
+    def test_system_of_another_sweep_is_rejected(self, tmp_path, capsys):
+        config = parse(SWEEP)
+        rows = [empty_row(theories.load("positional"), "failed", "")] * config.size
+        write_result(tmp_path, labelled(config, rows, {"code": "0"}))
+        assert main(["explore", str(tmp_path), "--system", "masked"]) == 2
         assert "is positional" in capsys.readouterr().err
 
     def test_without_the_extra(self, monkeypatch, capsys):
@@ -172,6 +179,7 @@ class TestCommand:
         error = capsys.readouterr().err
         assert f"--port {explorer.port} is not allowed: Address already in use" in error
 
+    @pytest.mark.slow
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C in another way")
     def test_it_prints_its_address_and_ends_with_ctrl_c(self):
         words = [
