@@ -193,6 +193,7 @@ class TestSearch:
         for trial in (report.counterexample, report.largest):
             assert 0.3 < trial.case.problem.q <= 0.4
 
+    @pytest.mark.slow
     def test_ranges(self):
         ranges = {"D": (40, 90), "C": (3, 6), "beta": (0.5, 0.75), "gamma0": (-1.0, 0.0)}
         report = falsify("gamma <= 9", ranges=ranges, system=self.system, budget=60, most=60)
@@ -316,6 +317,7 @@ class TestCommand:
         assert answer["counterexample"]["problem"]["D"] == 8
         assert answer["counterexample"]["violation"] > answer["counterexample"]["numerical error"]
 
+    @pytest.mark.slow
     def test_largest_violation_has_its_own_command(self, known, capsys):
         assert main(["falsify", "gamma >= rho", "--horizon", "1", "--range", "q=0.1..0.9"]) == 0
         text = capsys.readouterr().out

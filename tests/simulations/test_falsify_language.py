@@ -82,6 +82,7 @@ class TestMeaning:
         assert float(result.value) == pytest.approx(expected, rel=1e-12, abs=1e-300)
         assert result.low <= expected <= result.high
 
+    @pytest.mark.slow
     @given(statements(), values)
     def test_statements_agree_with_python(self, text, known):
         expected = in_python(text, known)

@@ -162,6 +162,7 @@ def press_inside_a_finalizer():
         time.sleep(5)
 
 
+@pytest.mark.slow
 def test_in_a_finalizer():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -90,6 +90,7 @@ def test_terminals_of_any_width(arguments, columns, monkeypatch, capsys):
     assert output.out
 
 
+@pytest.mark.slow
 def test_a_terminal_of_no_width_from_the_start():
     done = patchdyn("run", "--help", env={"COLUMNS": "x"})
     assert (done.returncode, done.stderr) == (0, "")

@@ -80,6 +80,7 @@ def test_an_option_that_the_file_gives_too(tmp_path, capsys):
     assert "gives optimizer too" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_falsify_descends_with_the_optimizer(capsys):
     """Sign descent with a large rate raises the loss; plain descent with it does not."""
     arguments = [

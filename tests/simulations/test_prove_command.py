@@ -16,6 +16,8 @@ def test_text(capsys):
     assert any(line.split()[0] == "alpha" and "+-" in line for line in lines[1:])
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_json_certificate_and_figure(capsys, tmp_path):
     certificate, figure = tmp_path / "proof.json", tmp_path / "proof.png"
     options = ["--json", "--out", str(certificate), "--plot", str(figure)]
@@ -32,6 +34,7 @@ def test_json_certificate_and_figure(capsys, tmp_path):
     assert "--force" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_descent(capsys):
     flags = ["--solver", "gd", "--learning-rate", "0.02", "--steps", "40", "--json"]
     assert main([*PROBLEM[:7], *flags]) == 0

@@ -47,8 +47,8 @@ def test_a_bound_that_is_not_finite_is_unknown():
         (["claims", "--json"], 0, [1, 2]),
         (["--version"], 0, [1]),
         (["run", "--help"], 0, [1, 2]),
-        (["derive", "lemma-4.1"], 0, [2]),
-        (["run", "--D", "5"], 2, [2]),
+        pytest.param(["derive", "lemma-4.1"], 0, [2], marks=pytest.mark.slow),
+        pytest.param(["run", "--D", "5"], 2, [2], marks=pytest.mark.slow),
         (["sing"], 2, [1, 2]),
     ],
 )

@@ -66,6 +66,7 @@ class TestReproduce:
         assert main(arguments) == 2
         assert "another seed (3, now 0)" in capsys.readouterr().err
 
+    @pytest.mark.slow
     def test_seed_is_passed_to_worker_processes(self, tmp_path, monkeypatch):
         registry = fake_registry(claim("one"), claim("two"), claim("three"))
         monkeypatch.setitem(sys.modules, "simulations.reproduction.registry", registry)
@@ -140,6 +141,7 @@ class TestReproduce:
         error = capsys.readouterr().err
         assert "No space left on device; finished claims are stored" in error
 
+    @pytest.mark.slow
     def test_sigint_of_a_process(self, tmp_path):
         """SIGINT while a claim runs: the finished claim is stored, the exit code is 130."""
         script = (

@@ -59,6 +59,8 @@ class TestDamage:
                 run(report, [claim("one")], force=force)
         assert everything(report) == before
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_edited_result_of_a_sweep_is_not_mapped(self, tmp_path, capsys, compiled_before):
         text = "[fixed]\nD = 8\nC = 2\n[grid]\nnu = [0.1, 0.2]\nbeta = [1, 2]\n[run]\nhorizon = 1\n"
         (tmp_path / "c.toml").write_text(text)

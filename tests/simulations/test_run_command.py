@@ -203,6 +203,8 @@ class TestRunOutput:
             assert main([*self.FAST, "--plot", str(tmp_path / name), *option]) == 2
             assert "must end in" in (error := capsys.readouterr().err) or "ends in .pdf" in error
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_plot_of_two_runs(self, tmp_path, capsys, monkeypatch):
         plotted, draw = [], shared.draw_run
         monkeypatch.setattr(

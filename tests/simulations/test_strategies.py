@@ -39,6 +39,7 @@ def test_invalid_arguments_cover_every_field(name):
     assert find(invalid_problem_arguments(), lambda invalid: invalid[0] == name)
 
 
+@pytest.mark.slow
 def test_examples_shrink_to_small_problems():
     problem = find(problems(), lambda problem: True)
     assert (problem.D, problem.C, problem.p) == (4, 2, 3)

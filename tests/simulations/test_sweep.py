@@ -156,6 +156,7 @@ class TestCompiledCode:
             sweep(config, store, engines.Local(theories.load("positional"), 2))
         assert len(compiled) == 1
 
+    @pytest.mark.slow
     def test_a_worker_loads_only_what_it_needs(self):
         """`scipy.stats` alone would be a fifth of what `import dynamics` takes."""
         heavy = ("scipy.stats", "sympy", "matplotlib", "hypothesis", "xarray", "pandas")
@@ -217,7 +218,15 @@ class TestStore:
         assert finish(tmp_path, CONFIG) == list(range(5, config.blocks))
         assert_same(result(tmp_path), reference)
 
-    @pytest.mark.parametrize("damage", ["garbage", "cut", "changed", "moved"])
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            pytest.param("garbage", marks=pytest.mark.slow),
+            "cut",
+            pytest.param("changed", marks=pytest.mark.slow),
+            "moved",
+        ],
+    )
     def test_damaged_block_is_computed_again_after_a_warning(
         self, tmp_path, reference, capsys, damage
     ):
@@ -248,6 +257,8 @@ class TestStore:
             sweep(config, store, Never())
         assert_same(result(tmp_path), reference)
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_full_disk_is_one_sentence_and_loses_no_block(
         self, tmp_path, config_file, reference, monkeypatch, capsys
     ):

@@ -376,6 +376,7 @@ class TestCheck:
 class TestSumsOverSets:
     """Lemmas about any number of sets, which follow the identities of one set."""
 
+    @pytest.mark.slow
     def test_follow_the_identities(self):
         source = catalogue.CATALOGUE.coq_source("excess")
         *_, (name, text) = source.lemmas.items()

@@ -195,6 +195,7 @@ class TestAgainstDerivatives:
             close(gradient, exact[:3], rel=1e-9)
             close(_emitted.row_hessian(*arguments), exact[3:], rel=1e-9)
 
+    @pytest.mark.slow
     def test_leading_terms(self) -> None:
         """The term for gamma contains 1 - G/D, which loses digits only as G approaches D."""
         for x in samples(5, 30):

@@ -31,7 +31,7 @@ def noisy(y):
 @pytest.mark.parametrize(
     ("seconds", "horizon", "steps"),
     [(1.0, 1e25, 750), (1.0, 1e40, 256), (5e-4, 1e25, 2000), (5e-4, 1e40, 2000),
-     (0.0, 1e25, 20_000)],
+     pytest.param(0.0, 1e25, 20_000, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_stalled_flow_ends_early(seconds, horizon, steps):
     result = path(noisy, [0.0, 0.0], horizon, seconds)
@@ -41,6 +41,7 @@ def test_stalled_flow_ends_early(seconds, horizon, steps):
     assert result.times[-1] < 1e-3
 
 
+@pytest.mark.slow
 def test_slow_phase_is_not_a_stall():
     """Flows at D = 10^6 take 500 equal steps while 1e6 more are predicted, and still arrive."""
     assert f"{_MOST_STEPS} steps" in path(noisy, [0.0, 0.0], 1e6, 1.0).message
@@ -52,6 +53,7 @@ def test_jump_below_the_resolution_of_time_is_not_a_stall():
     assert _stall_reason([2.6e17] * 601, 1e60, 300, expensive=True) is not None
 
 
+@pytest.mark.slow
 def test_equal_steps_are_not_a_stall():
     result = path(lambda y: np.array([y[1], -y[0]]), [0.0, 1.0], 1e3, 1.0)
     assert result.status is Status.COMPLETED
@@ -59,6 +61,8 @@ def test_equal_steps_are_not_a_stall():
     assert abs(result.points[-1][0] - np.sin(1e3)) < 1e-4
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_occasional_failures_of_trial_steps_do_not_end_the_run():
     """Three consecutive failures, at times far apart."""
     calls = []
@@ -89,6 +93,7 @@ def test_repeated_failures_of_trial_steps_end_the_run():
     assert 0.4 < result.times[-1] <= 0.5
 
 
+@pytest.mark.slow
 def test_cost_of_gradients_is_predicted_for_every_method():
     problem = Problem(D=62, C=2, q=1 / 31)
     methods = {name: Population(problem, name, 1e-6) for name in ("enumeration", "fourier")}

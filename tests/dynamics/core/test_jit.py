@@ -112,6 +112,8 @@ def test_jobs_run_in_this_process_and_unknown_names_are_rejected(capsys):
     assert "magic is not allowed: it must be one of " in capsys.readouterr().err
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_two_processes_compile_the_named_jobs(capsys):
     """The processes are spawned: JAX warns of a fork once it has been imported."""
     pytest.importorskip("jax").device_count()
@@ -156,6 +158,7 @@ def test_kernels_that_borrow_call_nothing_that_makes_arrays():
                 assert ast.unparse(part.value) not in given, node.name
 
 
+@pytest.mark.slow
 def test_no_array_is_lost_or_freed_twice():
     """References are not counted in kernels that borrow: what they work on must be freed once."""
     expectation = Population(Problem(D=64, C=4, q=0.1, nu=0.1), "fourier", 1e-6).expectation

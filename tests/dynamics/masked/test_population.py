@@ -394,6 +394,7 @@ class TestErrors:
         assert 0 < run.time.size < free.time.size
         assert run.bound.max() <= limit
 
+    @pytest.mark.slow
     def test_large_tables_are_rejected_before_they_are_created(self) -> None:
         """3^16 order parameters would need 6 GB."""
         tracemalloc.start()

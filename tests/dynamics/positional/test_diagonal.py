@@ -69,7 +69,11 @@ class TestFullMatrix:
         if min(map(abs, (state.alpha, *logits))) > 0.1:
             within(result.test_error, value.test_error, 1e-9)
 
-    @pytest.mark.parametrize("problem", ORACLE, ids=str)
+    @pytest.mark.parametrize(
+        "problem",
+        [ORACLE[0], *(pytest.param(x, marks=pytest.mark.slow) for x in ORACLE[1:])],
+        ids=str,
+    )
     def test_descent_agrees_with_the_full_matrix_over_300_steps(self, problem):
         population = DiagonalPopulation(Population(problem, tolerance=1e-12))
         start = population.problem.initial_state

@@ -154,6 +154,7 @@ def test_scores_without_elements_are_not_the_largest():
         mean(mean_function(every, "every"), data, state, constants)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [

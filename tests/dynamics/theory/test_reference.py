@@ -128,6 +128,8 @@ def _given(name, others=()):
     return theory, text, values
 
 
+#: Theories with many data orbits, which take seconds in balls.
+LARGE = {"masked", "positional"}
 logits = st.floats(-30.0, 30.0)
 STATES = {
     "positional": st.tuples(st.floats(0.01, 0.6), logits, logits).map(list),
@@ -138,7 +140,8 @@ STATES = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=pytest.mark.slow if x == "masked" else ()) for x in STATES]
+    "name",
+    [pytest.param(x, marks=pytest.mark.slow if x in LARGE else ()) for x in STATES],
 )
 def test_floats_are_within_their_proved_errors(name):
     """Balls contain the values of mpmath, both with float probabilities of the data.
@@ -184,6 +187,7 @@ def test_probabilities_in_balls_sum_to_1():
         assert [float(x.mid()) for x in balls] == pytest.approx(floats.tolist(), rel=1e-14, abs=0)
 
 
+@pytest.mark.slow
 def test_lost_digits_are_not_proved(monkeypatch):
     """Masked theory, late: 1 - a instead of the sum of the other attention weights."""
     theory, text, values = _given("masked")

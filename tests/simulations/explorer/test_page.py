@@ -123,8 +123,31 @@ def sweep(sweep_folder):
     return maps.read(sweep_folder)
 
 
+@pytest.fixture(scope="module")
+def long_page():
+    """A page that shows a run with two events."""
+    return Opened("D=16&horizon=1e4").run()
+
+
+@pytest.fixture
+def long_run(long_page):
+    """The page; its marks and the time of its slider are restored after the test."""
+    panel, time = long_page.page.loss, long_page.page.time
+    before = dict(panel.events.data), time.value
+    yield long_page
+    panel.events.data, time.value = before
+
+
 class TestRun:
-    @pytest.mark.parametrize("query", [SMALL, "system=masked", "system=shallow", "system=toy"])
+    @pytest.mark.parametrize(
+        "query",
+        [
+            pytest.param(SMALL, marks=[pytest.mark.slow, pytest.mark.traced]),
+            pytest.param("system=masked", marks=pytest.mark.slow),
+            pytest.param("system=shallow", marks=pytest.mark.slow),
+            "system=toy",
+        ],
+    )
     def test_a_run_is_plotted(self, query):
         opened = Opened(query)
         assert "computing: 0 %" in opened.status
@@ -148,6 +171,8 @@ class TestRun:
         assert page.matrix.figure.visible == (page.theory.name != "toy")
         assert page.command.tags[0].startswith("patchdyn run ")
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_a_user_defined_theory_has_sliders_and_a_command(self, monkeypatch):
         monkeypatch.setattr(theories, "_LOADED", {})
         theory = theories.from_file(TEACHER)
@@ -181,6 +206,7 @@ class TestRun:
         pump(opened.page)
         assert opened.page.equations.text == "No equations: signal 9."
 
+    @pytest.mark.slow
     def test_curves_of_one_quantity_share_a_panel(self):
         opened = Opened("system=masked").run()
         titles = [panel.figure.title.text for panel in shown_panels(opened.page)]
@@ -191,24 +217,23 @@ class TestRun:
         (panel,) = shown_panels(opened.page)
         assert list(panel.lines) == ["Phi_1", "a_n"]
 
-    def test_events_are_marked_at_their_times(self):
-        opened = Opened("D=16&horizon=1e4").run()
+    def test_events_are_marked_at_their_times(self, long_run):
+        opened = long_run
         outcomes = opened.page.theory.measure(opened.case)
         marked = dict(zip(*(opened.page.loss.events.data[key] for key in ("name", "time"))))
         assert set(marked) == {"T0", "T1"}
         close(marked, {name: outcomes[name] for name in marked}, 1e-5)
         assert "onset<td>does not happen" in opened.page.outcomes.text
 
-    def test_labels_of_close_events_are_in_different_rows(self):
-        opened = Opened("D=16&horizon=1e4").run()
-        panel = opened.page.loss
+    def test_labels_of_close_events_are_in_different_rows(self, long_run):
+        panel = long_run.page.loss
         panel.mark({"second": 101.0, "first": 100.0, "early": panel.figure.x_range.start})
         assert panel.events.data["name"] == ["early", "first", "second"]
         low, first, second = panel.events.data["y"]
         assert low == first < second
 
-    def test_a_label_at_the_right_end_is_left_of_its_line(self):
-        panel = Opened("D=16&horizon=1e4").run().page.loss
+    def test_a_label_at_the_right_end_is_left_of_its_line(self, long_run):
+        panel = long_run.page.loss
         extent = panel.figure.x_range
         panel.mark({"first": extent.start, "last": 0.9 * extent.end, "close": 0.8 * extent.end})
         assert panel.events.data["name"] == ["first", "close", "last"]
@@ -216,9 +241,8 @@ class TestRun:
         assert panel.events.data["offset"] == [3, -3, -3]
         assert panel.events.data["y"] == [6, 6, 22]
 
-    def test_the_time_slider_moves_matrix_cursor_and_marker(self):
-        opened = Opened("D=16&horizon=1e4").run()
-        page, run = opened.page, opened.page.run
+    def test_the_time_slider_moves_matrix_cursor_and_marker(self, long_run):
+        page, run = long_run.page, long_run.page.run
         assert page.loss.cursor.location == run.time[-1]
         page.time.value = 0
         assert np.array_equal(page.matrix.data.data["weight"], run.attention[0].weights.ravel())
@@ -320,6 +344,7 @@ class TestRequests:
         assert opened.page.controls.texts == {}
         assert opened.address == "?system=positional"
 
+    @pytest.mark.slow
     def test_an_address_reproduces_the_page(self):
         first = Opened(SMALL).run()
         first.type("qD/C^2", "0.25")
@@ -335,6 +360,8 @@ class TestRequests:
         for name, values in plotted(first.page).items():
             assert np.array_equal(plotted(again.page)[name], values)
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_two_runs_are_compared(self):
         opened = Opened(SMALL).run()
         before = opened.page.run
@@ -363,6 +390,7 @@ class TestRequests:
         assert panel.reference.data["gamma"] == []
         assert ".with" not in opened.address
 
+    @pytest.mark.slow
     def test_a_run_that_cannot_be_compared_with_does_not_prevent_the_other(self):
         reference = state.address(state.View("positional", {"nu": "-1"}))
         opened = Opened(urlencode({"D": "16", "horizon": "1e3", ".with": reference})).run()
@@ -371,6 +399,8 @@ class TestRequests:
 
 
 class TestSweep:
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_a_clicked_cell_shows_its_run(self, sweep):
         """The event on the page equals the stored outcome of the sweep."""
         opened = Opened("", sweep)
@@ -395,6 +425,7 @@ class TestSweep:
         assert again.page.sweep.chosen == first.page.sweep.chosen
         assert "Final population risk" in again.page.sweep.legend.text
 
+    @pytest.mark.slow
     def test_every_map_is_plotted_with_its_values(self, sweep):
         opened = Opened("", sweep)
         panel = opened.page.sweep

@@ -162,6 +162,7 @@ class TestSweepAndMap:
 
 
 class TestFalsify:
+    @pytest.mark.slow
     def test_false_conjecture_is_falsified(self, capsys):
         code = main(
             [

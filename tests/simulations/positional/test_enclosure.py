@@ -136,6 +136,7 @@ def written_box(text, **values):
 
 
 class TestEnclosure:
+    @pytest.mark.slow
     @settings(max_examples=100)
     @given(boxes_and_points(), st.sampled_from((40, 96, 96)))
     @example(written_box("D=6, C=2, q=.3, alpha=.1, x=.207, beta=.462, tau=1.443"), 96)

@@ -111,6 +111,7 @@ class TestGammaGeRhoProved:
 
 
 class TestGammaGeRhoRefuted:
+    @pytest.mark.slow
     def test_intervals(self, short, monkeypatch):
         short(0.5)
         monkeypatch.setattr(refuted, "problems", lambda: (runs.CROWDED, proved_runs.SIMPLEST))
@@ -124,6 +125,7 @@ class TestGammaGeRhoRefuted:
         end = gradient_flow(population, horizon=0.5, rtol=1e-10).final
         assert end.rho - end.gamma >= simplest["depth"]
 
+    @pytest.mark.slow
     def test_fails_before_gamma_falls_below_rho(self):
         problem = runs.CROWDED
         checked = proved_runs.checked(prove(problem, horizon=0.1, tolerance=1e-4))

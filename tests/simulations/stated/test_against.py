@@ -201,6 +201,7 @@ class TestSaadSolla:
         assert result.follows
         close(result.time_scale, 0.5, rel=0.05)
 
+    @pytest.mark.slow
     def test_random_start_leaves_the_manifold(self):
         assert against(self.run(noise=0.1), self.FILE).verdict is Verdict.LEAVES
 

@@ -32,7 +32,7 @@ PATHS = (*sorted(PACKAGE.glob("*/stated.py")), *enumerated())
 FILES = {x.stem if x.parent == EXAMPLES else x.parent.name: x for x in PATHS}
 #: Files whose bounds take seconds in balls.
 LARGE = {
-    "bigram", "causal_structure", "in_context_heads", "induction_head", "markov_chain",
+    "bigram", "causal_structure", "in_context_heads", "induction_head", "markov_chain", "masked",
     "statistical_induction",
 }  # fmt: skip
 NAMES = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in FILES]
@@ -117,7 +117,7 @@ def test_powers_that_cancel():
     assert is_within(value.gradient[2], balls[3], value.gradient_bound[2])
 
 
-@pytest.mark.parametrize("solver", ["flow", "gd"])
+@pytest.mark.parametrize("solver", [pytest.param("flow", marks=pytest.mark.slow), "gd"])
 def test_run_ends_when_it_is_driven_by_rounding(solver):
     risk = runs.risk(load_theory(FILES["positional"]), **CANCELS)
     if solver == "gd":

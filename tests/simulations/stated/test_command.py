@@ -36,6 +36,7 @@ def test_new_theory(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "mine.py").read_text() == written
 
 
+@pytest.mark.slow
 def test_positional_theory_at_given_sizes(capsys):
     given = {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1, "kappa": 6, "tau": 1}
     report = result(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
@@ -67,6 +68,7 @@ def test_digits_are_proved_at_the_start_and_late(capsys):
     assert text.count("  digits proved at time ") == 2
 
 
+@pytest.mark.slow
 def test_sums_over_rows_of_attention_are_conserved(capsys):
     """Masked theory: for global and local queries, the sum of Upsilon over all keys."""
     path = POSITIONAL_FILE.parents[1] / "masked" / "stated.py"
@@ -151,6 +153,8 @@ def test_growth_in_trained_entries(capsys):
     close(report["manifold"]["growth"], rate, rel=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_remark_about_a_larger_group(tmp_path, capsys):
     """Both layers have the same start, and only two values move."""
     path = tmp_path / "flips.py"

@@ -66,6 +66,7 @@ def test_wrong_numbers_of_entries_fail(positional_theory):
     assert failing(result) == {ORDERS}
 
 
+@pytest.mark.slow
 def test_wrong_conserved_forms_fail(positional_theory, masked_theory):
     too_many = evidence.collect(
         positional_theory, [AT], positional.orders, lambda D, C: [{"gamma": 1}]

@@ -48,7 +48,7 @@ def test_the_loss_is_the_sum_of_two_logarithms(theory, sizes):
     close(several.evaluate(STATE).loss, sum(recall.losses(STATE, D, R).values()), rel=1e-13)
 
 
-@pytest.mark.parametrize("name", ["relation", "subject"])
+@pytest.mark.parametrize("name", [pytest.param("relation", marks=pytest.mark.slow), "subject"])
 def test_growth_rates_are_eigenvalues_of_the_derived_jacobian(theory, name):
     """They are the two largest eigenvalues of the linearization at 0."""
     S, D, R = 12, 4, 3

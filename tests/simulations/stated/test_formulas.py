@@ -63,6 +63,7 @@ def outcomes(system, records=80, **values):
     return system.summarize(case, run, population)
 
 
+@pytest.mark.slow
 def test_events_are_located_between_the_records(system):
     """The risk is ((1 - 1/n) + n missing^2) / 2; it decreases by (1 - exp(-2t)) / (2n)."""
     expected = {
@@ -148,7 +149,7 @@ def test_sweep_and_map(path, tmp_path, capsys):
         ("missing >= -1e-6", Result.HOLDS),
         ("share <= 0.6", Result.VIOLATED),
         ("half <= lower and narrow > 49", Result.HOLDS),
-        ("half >= 0.8", Result.VIOLATED),
+        pytest.param("half >= 0.8", Result.VIOLATED, marks=pytest.mark.slow),
         ("never >= 10", Result.HOLDS),
         ("at_start(ratio) > 0.001", Result.UNDEFINED),
         ("always(ratio < 0.001)", Result.VIOLATED),  # in spite of 0/0 at the start
@@ -162,6 +163,8 @@ def test_conjectures_use_observables_and_events(system, conjecture, result):
     assert trial.result is result
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_explorer_plots_observables_and_marks_events(system):
     case = system.build({})
     population = system.population(case)
@@ -172,6 +175,8 @@ def test_explorer_plots_observables_and_marks_events(system):
     assert set(marked) == {"half", "narrow", "lower", "at_once", "either"}
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_report_has_a_table_of_each(path, tmp_path, capsys):
     folder = tmp_path / "report"
     assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0

@@ -297,6 +297,8 @@ def test_export(head_of):
     assert "x: random orthonormal frame over position (5), coordinate (12)" in theory.export()
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_export_to_jax(head_of):
     pytest.importorskip("jax")
     theory = head_of(2)

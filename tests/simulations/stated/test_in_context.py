@@ -33,6 +33,7 @@ def test_risk_is_the_formula_at_any_size(m, n, N):
         within(result, np.array(slopes), absolute=1e-12 * np.abs(slopes).max())
 
 
+@pytest.mark.slow
 def test_head_with_equal_factors():
     """For v = k = q, dv/dt = lambda^2 v^2 - lambda^3 (1 + (1 + tr / lambda) / N) v^5."""
     theory = load_theory(FILES[1])

@@ -80,7 +80,9 @@ def random_state(theory, seed=1):
     return {order.name: x for order, x in zip(theory.orders, rng.normal(size=len(theory.orders)))}
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=pytest.mark.slow if x == "colours" else ()) for x in SMALL]
+)
 def test_reduction_agrees_with_the_full_model(name):
     """Compare loss, gradient and numbers of entries; entries of an orbit are equal."""
     theory, _ = theory_and_source(name)

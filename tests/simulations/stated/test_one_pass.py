@@ -69,6 +69,7 @@ def test_second_moments_are_those_of_the_gradient_of_a_datum(d):
     assert moments["w.u"] == 0.0
 
 
+@pytest.mark.slow
 def test_second_moments_of_two_exchangeable_units():
     """Saad and Solla's machine: the same and other pairs, both parts, agree with quadrature."""
     full = COMMITTEE.one_pass(learning_rate=0.1, K=2, d=50)
@@ -123,6 +124,7 @@ def test_the_jacobian_is_the_derivative_of_the_gradient(batch):
         within(np.array(columns).T, jacobian, 1e-8 * np.abs(jacobian).max())
 
 
+@pytest.mark.slow
 def test_the_flow_follows_runs_only_with_noise():
     """At d = 200 the flow with noise stays within 2.5 standard deviations of eight runs."""
     options = {"K": 2, "d": 200}
@@ -156,6 +158,7 @@ def test_runs_are_reproducible():
     assert not np.array_equal(first.states, COMMITTEE.stochastic_runs(**options, seed=2).states)
 
 
+@pytest.mark.slow
 def test_the_noise_of_sigmoids_of_three_fields_is_an_estimate():
     """The loss of two fields has a bound; three fields in the noise have none."""
     space = Euclidean("coordinate", Size("d"))

@@ -53,7 +53,7 @@ LOSSES = {
 }
 
 #: Losses whose bounds take seconds in balls.
-LARGE = {"two indices", "three indices"}
+LARGE = {"two indices", "three indices", "a free index", "logsumexp"}
 
 
 @pytest.fixture

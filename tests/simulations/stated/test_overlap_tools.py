@@ -21,6 +21,7 @@ COMMITTEE = str(FOLDER / "saad_solla.py")
 START = "--Q0 0.3 --C0 0 --R0 0.1 --S0 0.05".split()
 
 
+@pytest.mark.slow
 def test_sgd_compares_the_flow_with_runs(tmp_path, capsys):
     """At d = 100 the flow with noise is near the mean of eight runs, which --out contains."""
     out = str(tmp_path / "run.nc")
@@ -100,6 +101,7 @@ def test_theory_prints_the_reduction_and_proves_digits(capsys):
     assert end["bound"]["risk"] < 10.0 ** -end["proved"]["risk"]
 
 
+@pytest.mark.slow
 def test_falsify_finds_a_counterexample(capsys):
     """With R0 in a range R exceeds 0.3, a problem that exists; impossible overlaps are skipped."""
     arguments = ["falsify", "--theory", COMMITTEE, "R <= 0.3", "--budget", "3", "--json",

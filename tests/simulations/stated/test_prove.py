@@ -176,6 +176,7 @@ def test_mutated_jacobian_bounds_change_the_result(monkeypatch):
     assert abs((wrong[1] - wrong[0]) / (right[1] - right[0]) - 1.0) > 1e-3
 
 
+@pytest.mark.slow
 def test_look_up_and_factual_recall():
     proof = proof_of("look_up", LOOK_UP, "A >= B", "B <= 0", "loss <= at_start(loss)")
     assert proof.all_proved
@@ -189,6 +190,7 @@ def test_look_up_and_factual_recall():
     assert_encloses(recall, run.states[-1], slack=1e-8)
 
 
+@pytest.mark.slow
 def test_markov_chain_without_attention(tmp_path):
     path = tmp_path / "memoryless.py"
     path.write_text(MARKOV)
@@ -303,6 +305,7 @@ def test_command(capsys):
     assert math.isclose(record["time"], 2.0, rel_tol=0.0, abs_tol=0.0)
 
 
+@pytest.mark.slow
 def test_a_strict_statement_about_a_number_at_rest_is_not_proved(tmp_path):
     path = tmp_path / "at_rest.py"
     text = MARKOV.replace("e, w, c = ", 'z, e, w, c = Tensor("z", start=0), ')

@@ -50,6 +50,8 @@ def test_power_of_the_slow_direction_in_a_flow():
     within(power, 2 / 3, absolute=0.02)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_claim_in_short():
     outcome = result("saad-solla")
     assert outcome.verdict is Verdict.FINDING
@@ -70,6 +72,8 @@ def test_threshold_grows_with_the_comparisons():
     within(np.mean(distance > saad_solla_sgd.threshold(10, runs)), 0.005, absolute=0.0007)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_claim_of_sgd_in_short():
     outcome = result("saad-solla-sgd")
     assert outcome.verdict is Verdict.HOLDS

@@ -273,7 +273,7 @@ def test_the_number_of_orbits_of_two_symbols():
     ("name", "values"),
     [
         ("markov_chain", {"p": 0.2, "q": 0.3, "sign": -1}),
-        ("statistical_induction", {"S": 3}),
+        pytest.param("statistical_induction", {"S": 3}, marks=pytest.mark.slow),
         ("causal_structure", {"S": 3, "eps": 0.05}),
     ],
 )

@@ -60,6 +60,8 @@ def test_only_a_common_sign_solves():
     assert runs.solved.tolist() == [True, True, False, False, False]
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_claim_in_short():
     outcome = result("single-location")
     assert outcome.verdict is Verdict.HOLDS

@@ -3,6 +3,7 @@
 from itertools import islice, product
 
 import numpy as np
+import pytest
 
 from simulations.cli import main
 from simulations.stated.sizes import by_sum, fewest_minima_first
@@ -38,6 +39,7 @@ def test_first_of_many_rows_need_no_enumeration():
     assert next(fewest_minima_first(ranges)) == (2,) * 12
 
 
+@pytest.mark.slow
 def test_theory_with_nine_sizes(tmp_path, capsys):
     path = tmp_path / "nine.py"
     path.write_text(NINE)

@@ -71,6 +71,8 @@ def test_limit_is_the_divergence_of_the_equations(mean):
     within(sparse_attention.expected(d, mean), run.t_events[0][0], absolute=absolute)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_claim_in_short():
     outcome = result("theory-sparse-attention")
     assert outcome.verdict is Verdict.HOLDS

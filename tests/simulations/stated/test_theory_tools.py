@@ -90,6 +90,7 @@ def test_sweep_and_map(tmp_path, capsys):
     assert main([*words]) == 2
 
 
+@pytest.mark.slow
 def test_falsify(capsys):
     words = ["--theory", str(TEACHER), "--budget", "30", "--horizon", "100", "--json"]
     assert main(["falsify", "c_in <= 1", *words]) == 0
@@ -201,6 +202,7 @@ def test_names_of_orbits_become_identifiers():
     assert np.count_nonzero(list(start.values())) == 1
 
 
+@pytest.mark.slow
 def test_theory_command_runs_other_tools(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["theory", str(TEACHER)]

@@ -166,6 +166,8 @@ def test_negative_variance_is_rejected(tmp_path):
         theory.checked({"n": 2, "b": -1})
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_division_by_zero_is_rejected_by_the_derivation(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(replaced(COLOURS, '.sum("i").softplus()', '.sum("i") / 0'))

@@ -101,6 +101,7 @@ def ends(result, count):
 class TestDescent:
     """Iterates from the corners of the start, with perturbations of every sign, stay inside."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("A", "eta"), [(ALTERNATING, 0.05), (SPIRAL, 0.02)])
     def test_adversarial_iterates(self, A, eta):
         system = Coupled(

@@ -94,6 +94,7 @@ def proved(piece, system=None, radius=1e-9, joint=None):
     return prove_piece(system, Flow(), piece, system.metric, frame, joint, FUNCTIONAL)
 
 
+@pytest.mark.slow
 def test_slow_tube_ends_early(monkeypatch):
     """Pieces may not grow; a tube with few remaining pieces is completed."""
     monkeypatch.setattr(enclosing, "_GROW", 1.0)
@@ -137,6 +138,8 @@ class TestWrongCurves:
         lost = proved(piece, Toy(lost=1e-2)).frame.reach()[0]
         assert lost >= 0.9e-2 * length
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_tube_that_widens_ends_with_a_reason(self):
         """The perturbation is as large as the velocity."""
         result = tube(Toy(lost=10.0, start_radius=np.array([1e-3, 0.0])), horizon=1e6)
@@ -179,6 +182,7 @@ class TestDescent:
         flow = float(flow_at(603 * self.eta)[0])
         assert abs(flow - result.pieces[-1].at(1.0)[0]) > result.radius[0]
 
+    @pytest.mark.slow
     def test_diverging_learning_rate_ends_with_a_reason(self):
         result = enclose(Toy(), Descent(0.05), 10_000, tolerance=1e-7, functional=FUNCTIONAL)
         assert result.end < 10_000

@@ -84,6 +84,7 @@ class TestCoordinates:
 
 
 class TestTubes:
+    @pytest.mark.slow
     def test_a_spiral_costs_no_more_than_it_grows(self):
         """The radius shrinks by e^(-.1 t) as the solution does; alone, each bound grows by e^(3 t).
 
@@ -113,6 +114,7 @@ class TestTubes:
                 assert low <= x <= high
         assert np.all(tube.radius < 0.2)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("system", "horizon", "radius"),
         [(robertson(1e3, 1e7), 40.0, 1e-6), (laub_loomis(1e-7), 20.0, 1e-3)],

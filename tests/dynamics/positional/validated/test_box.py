@@ -1,6 +1,7 @@
 """Velocity, probabilities, tail and floor for all constants of a box."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -16,6 +17,7 @@ from dynamics.positional.validated.tail import Tail, groups
 SHARES = st.tuples(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     q=st.floats(0.05, 0.9),

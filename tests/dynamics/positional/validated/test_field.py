@@ -56,6 +56,7 @@ def evaluated(series, u, lane):
 
 
 class TestVelocity:
+    @pytest.mark.slow
     @settings(max_examples=25)
     @given(problem=problems(), coefficients=curves(4))
     def test_taylor_coefficients_are_enclosed(self, problem, coefficients):

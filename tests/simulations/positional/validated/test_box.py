@@ -125,10 +125,12 @@ class TestMutations:
             lambda self, theta: (g := floats(self, theta)) * factor[::3][: len(g), None],
         )
 
+    @pytest.mark.slow
     def test_half_the_perturbation(self, monkeypatch):
         self.multiply(monkeypatch, 0.5, 0.5)
         assert self.worst(HORIZON) > 1e-6
 
+    @pytest.mark.slow
     def test_without_q(self, monkeypatch):
         self.multiply(monkeypatch, q=0.0)
         assert self.worst(HORIZON) > 1e-6
@@ -160,6 +162,7 @@ class TestNarrowBoxes:
 
 
 class TestDivision:
+    @pytest.mark.slow
     def test_parts_cover_the_box(self, monkeypatch):
         """Tubes that are stopped for wide boxes: the quarters are proved."""
         original = module.enclose

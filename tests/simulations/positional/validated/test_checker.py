@@ -90,7 +90,9 @@ def read(path):
 
 
 class TestAccepted:
-    @pytest.mark.parametrize("name", ["flow", "descent", "cut"])
+    @pytest.mark.parametrize(
+        "name", ["flow", pytest.param("descent", marks=pytest.mark.slow), "cut"]
+    )
     def test_derived_statements_agree_with_the_prover(self, name, request):
         """Both intervals overlap and have similar widths."""
         path, proof = request.getfixturevalue(name)
@@ -106,6 +108,7 @@ class TestAccepted:
         close(checked.floor, floor(proof.problem), rel=1e-12)
         assert checked.gap_positive_from == proof.gap_positive_from == 0.0
 
+    @pytest.mark.slow
     def test_negative_gap(self, tmp_path):
         path, proof = written(tmp_path, Problem(D=6, C=2, q=1.0, nu=1.0), horizon=0.5)
         checked = check(path)

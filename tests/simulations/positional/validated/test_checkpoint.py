@@ -57,7 +57,7 @@ def resumed(path):
     return certificate(proof), len(calls)
 
 
-@pytest.mark.parametrize("pieces", [1, 3, 7])
+@pytest.mark.parametrize("pieces", [1, 3, pytest.param(7, marks=pytest.mark.slow)])
 def test_resumes_after_an_interruption(pieces, whole, tmp_path):
     path = tmp_path / "proof.unfinished"
     interrupted(path, pieces)
@@ -67,7 +67,7 @@ def test_resumes_after_an_interruption(pieces, whole, tmp_path):
     assert resumed(path) == (whole, 0)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 2, 3))])
 def test_resumes_after_a_kill_during_writing(seed, whole, tmp_path):
     """The file ends at any byte after its first line."""
     path = tmp_path / "proof.unfinished"
@@ -80,6 +80,7 @@ def test_resumes_after_a_kill_during_writing(seed, whole, tmp_path):
     assert proved > len(whole["pieces"]) - 5
 
 
+@pytest.mark.slow
 def test_resumes_after_a_kill_at_a_random_time(whole, tmp_path):
     path = tmp_path / "proof.json.unfinished"
     command = [sys.executable, "-m", "simulations.cli", *arguments(tmp_path / "proof.json")]
@@ -94,6 +95,7 @@ def test_resumes_after_a_kill_at_a_random_time(whole, tmp_path):
     assert proved < len(whole["pieces"]) - 1
 
 
+@pytest.mark.slow
 def test_an_altered_piece_is_proved_again(whole, tmp_path):
     """After a changed digit in the third piece, it and all later pieces are discarded."""
     path = tmp_path / "proof.unfinished"

@@ -77,6 +77,7 @@ class TestFlow:
 
 
 class TestRefuted:
+    @pytest.mark.slow
     def test_gamma_below_rho_is_proved(self):
         proof = prove(REFUTED, horizon=2.0, tolerance=1e-7)
         assert proof.proved
@@ -98,6 +99,7 @@ class TestRefuted:
 
 
 class TestDescent:
+    @pytest.mark.slow
     def test_iterates_end_inside_and_the_flow_outside(self):
         proof = prove(SMALL, learning_rate=0.02, steps=700)
         assert proof.proved

@@ -33,6 +33,7 @@ def proof():
 
 
 class TestProof:
+    @pytest.mark.slow
     def test_flows_stay_in_the_region(self, proof):
         """Flows from all corners and the centre of the box, with 300 records each."""
         assert proof.proved
@@ -147,6 +148,7 @@ class _NoPool:
 
 
 class TestMap:
+    @pytest.mark.slow
     def test_cells(self):
         """Near a problem whose gamma falls below rho, nothing is proved; edges have one ratio."""
         seen = []
@@ -206,6 +208,8 @@ class TestMap:
         hole = 0.0151
         assert association_map._measure(PROBLEM, 1.0, cell, channel)["failure"] == "wide"
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_resumes(self, tmp_path, monkeypatch):
         """All stored cells are used; another map, or another code, is rejected."""
         file = tmp_path / "cells"
@@ -232,6 +236,8 @@ class TestMap:
         cell = association_map.Cell(0, 0, Ends(0.1, 0.1), Ends(0.25, 0.25))
         assert not association_map._is_true(PROBLEM, cell, 100.0)
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_command(self, tmp_path, capsys):
         given = "prove --D 16 --C 2 --qD 1.95..2.05 --nu 0.009..0.011 --horizon 100 --map 1".split()
         file = tmp_path / "cells.json"

@@ -103,6 +103,7 @@ def verdict(seed, relative=False):
 
 
 class TestBounds:
+    @pytest.mark.slow
     @settings(max_examples=100, deadline=None)
     @given(seed=st.integers(0, 2**32 - 1))
     def test_all_values_are_within_their_bounds(self, seed):
@@ -114,7 +115,9 @@ class TestBounds:
     def test_relative_tolerances_are_met(self, seed):
         assert verdict(seed, relative=True) in ("held", "out of reach", "overflow")
 
-    @pytest.mark.parametrize(("relative", "least"), [(False, 145), (True, 105)])
+    @pytest.mark.parametrize(
+        ("relative", "least"), [pytest.param(False, 145, marks=pytest.mark.slow), (True, 105)]
+    )
     def test_most_cases_are_evaluated(self, relative, least):
         """F beyond 1e10 has no accurate digits, nor has a loss of 1e-300 relative to itself."""
         verdicts = [verdict(seed, relative) for seed in range(150)]

@@ -65,6 +65,7 @@ def verdict(problem, state, tolerance, relative):
     return f"outside: {', '.join(result)}" if result else "held"
 
 
+@pytest.mark.slow
 def test_values_are_within_their_bounds_at_extremes():
     """Of 964 of 18,000 such evaluations the logarithm of an underflown q^C was taken."""
     rng, counts = random.Random(5), collections.Counter()

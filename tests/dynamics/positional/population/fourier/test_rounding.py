@@ -121,6 +121,7 @@ class Sums(NamedTuple):
 
 
 class TestTilting:
+    @pytest.mark.slow
     def test_chernoff_bounds_exceed_40_digit_values(self):
         """The bound at the same tilt and u with 40 digits is slightly lower."""
         rng = np.random.default_rng(1)
@@ -166,7 +167,10 @@ def exact_bound(law, q, x, lam, u, r):
 
 
 class TestPowers:
-    @pytest.mark.parametrize(("D", "C", "q"), [(64, 2, 0.3), (24, 4, 1.0), (4096, 2, 2.0**-10)])
+    @pytest.mark.parametrize(
+        ("D", "C", "q"),
+        [pytest.param(64, 2, 0.3, marks=pytest.mark.slow), (24, 4, 1.0), (4096, 2, 2.0**-10)],
+    )
     def test_rounding_of_powers_is_within_the_bound(self, D, C, q):
         """F = 0 has no phases, and the errors of weights set aside leave those of powers.
 
