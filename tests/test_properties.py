@@ -207,6 +207,7 @@ class TestGammaGeRho:
         assert drift.outvoted == 0.0
         assert drift.total >= -line_rounding(two_sets, alpha)
 
+    @pytest.mark.slow
     @settings(max_examples=15)
     @given(problems(max_D=12, p=3, temperature=1.0, output_scale=None), reals(0.1, 2.0))
     @example(COUNTEREXAMPLE, 0.5)

@@ -104,6 +104,7 @@ class TestWrongFormulasFail:
 _SLOPES = (margins.activation_slope, margins.excess_slope)
 
 
+@pytest.mark.slow
 def test_linear_part_of_the_activation_has_no_effect_on_attention() -> None:
     """This follows from the excess form but is not visible in the leading terms (Lemma 4.3)."""
     claims = table("Lemma 4.3")

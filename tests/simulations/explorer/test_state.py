@@ -29,6 +29,7 @@ def on_the_command_line(command):
 
 
 class TestAddress:
+    @pytest.mark.slow
     @given(TEXT, st.dictionaries(NAME, TEXT), st.dictionaries(st.text(max_size=9), TEXT))
     def test_round_trip(self, system, texts, drawn):
         view = View(system, texts, drawn)

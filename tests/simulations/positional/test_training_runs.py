@@ -174,6 +174,7 @@ class TestSampleSizes:
         assert result == training_runs.window(whole == 1.0)
         assert 50 < result.lost < 250  # in a later piece than the first
 
+    @pytest.mark.slow
     def test_samples_needed_suffice_and_fewer_do_not(self):
         problem = training_runs.SMALL.replace(D=16, q=0.5)
         N = sample_sizes.samples_needed(problem, 0, 0)

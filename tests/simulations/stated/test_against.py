@@ -158,6 +158,7 @@ class TestMasked:
         assert order[:2] == [0, 0]
         assert order[2] == order[3] != order[4] == order[5]
 
+    @pytest.mark.slow
     def test_random_start_leaves_the_manifold(self):
         result = against(self.run(1.0), "masked", **self.SIZES)
         assert result.verdict is Verdict.LEAVES
@@ -201,7 +202,6 @@ class TestSaadSolla:
         assert result.follows
         close(result.time_scale, 0.5, rel=0.05)
 
-    @pytest.mark.slow
     def test_random_start_leaves_the_manifold(self):
         assert against(self.run(noise=0.1), self.FILE).verdict is Verdict.LEAVES
 

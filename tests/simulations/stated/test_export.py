@@ -71,7 +71,10 @@ def assert_same(exported, theory, values, state):
     within(np.asarray(exported["gradient"](state, **values)), gradient, absolute=1e-12 * largest)
 
 
-@pytest.mark.parametrize("path", PAPERS)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(x, marks=pytest.mark.slow if "masked" in x else ()) for x in PAPERS],
+)
 def test_numpy_equals_the_kernel(path):
     theory, values = load_theory(path), PAPERS[path]
     state = 0.5 * np.random.default_rng(1).normal(size=len(theory.orders))

@@ -186,6 +186,7 @@ def test_too_many_nodes_for_vectors_are_rejected():
         UserOverlapTheory(steep).check()
 
 
+@pytest.mark.slow
 def test_the_command_runs_the_example(capsys):
     """Exit code 0 and a table of overlaps."""
     assert main(["run", "--theory", str(FILE), "--L", "5", "--horizon", "0.5"]) == 0

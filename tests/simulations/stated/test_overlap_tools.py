@@ -202,6 +202,8 @@ def test_exported_modules_import_only_their_arrays(capsys):
         assert imported == allowed
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_a_report_states_the_check_and_the_digits(tmp_path, capsys):
     """The verdict, the equations and the digits of a run are on the page."""
     folder = tmp_path / "report"

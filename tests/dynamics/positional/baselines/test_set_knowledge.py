@@ -96,6 +96,7 @@ class TestSamples:
         until = sum(1.0 - known_sets_law(L, N)[L] for N in range(400))  # the rest is 1e-21
         close(coupon_collector(L), until, rel=1e-12)
 
+    @pytest.mark.slow
     def test_least_error_equals_the_error_on_random_patterns(self):
         """Random known sets and random patterns: C = 4, eight sets, six samples."""
         L, C, N, draws = 8, 4, 6, 8_000

@@ -465,6 +465,7 @@ class TestGradientDescent:
         assert alpha > 0.3
         assert gamma > abs(rho) > 0.0
 
+    @pytest.mark.slow
     def test_v_perp_follows_the_linear_response(self):
         # v_perp(n) = prod (1 - lr sigma^2 E[Q]) v_perp(0), E[Q] from quadrature of the true noise.
         # At small alpha E[Q] < 0: the span is invariant but repels at first, and attracts later.

@@ -142,6 +142,7 @@ def test_gradient_is_equivariant(seed, data):
     within(moved.dv, rotation @ dv, 1e-12 * scale[1])
 
 
+@pytest.mark.slow
 def test_many_samples_approach_the_population_gradient():
     # The two implementations share no code. The error of the mean of N samples is O(N^(-1/2)).
     problem = Problem(D=6, C=2, q=0.4, p=3, nu=0.1, d=4, output_scale=1.0, sigma=0.3)

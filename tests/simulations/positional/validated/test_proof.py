@@ -90,6 +90,7 @@ class TestRefuted:
         for time in (0.2, 1.0, 2.0):
             assert flow.at(time).gamma < flow.at(time).rho
 
+    @pytest.mark.slow
     def test_no_association_without_a_diagonal(self):
         """beta = 0: gamma = rho at all times, so that neither sign of the gap is proved."""
         proof = prove(SMALL.replace(beta=0.0), horizon=1.0)

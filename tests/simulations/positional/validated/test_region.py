@@ -270,6 +270,8 @@ class TestMap:
         assert main(["prove", "--D", "16", "--C", "2", *arguments.split()]) == 2
         assert sentence in capsys.readouterr().err
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_figure(self):
         data = prove_map(PROBLEM, *AXES, cells=1, horizon=1.0)
         data = data.assign(status=(("nu", "q"), [[FALSE]]))

@@ -262,6 +262,7 @@ class TestMultisets:
 
 
 class TestBounds:
+    @pytest.mark.slow
     @settings(max_examples=60, deadline=None)
     @given(
         shape=st.sampled_from([(8, 2), (12, 3), (16, 4), (12, 2), (10, 5)]),
