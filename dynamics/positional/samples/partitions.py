@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynamics.core.checks import require
+from dynamics.core.jit import kernel
 from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 
@@ -85,10 +86,7 @@ def patch_association(A: np.ndarray, owner: Partition) -> float:
     owner
         Set of each patch, (D,).
     """
-    same = same_set(owner)
-    inside = np.where(same, A, np.inf).min(axis=1)
-    outside = np.where(same, -np.inf, A).max(axis=1)
-    return float(np.mean(inside > outside))
+    return float(_association_and_gap(A, owner)[0])
 
 
 def association_gap(A: np.ndarray, owner: Partition) -> float:
@@ -101,6 +99,21 @@ def association_gap(A: np.ndarray, owner: Partition) -> float:
     owner
         Set of each patch, (D,).
     """
-    same = same_set(owner)
-    inside = same & ~np.eye(owner.size, dtype=bool)
-    return float(A[inside].min() - A[~same].max())
+    return float(_association_and_gap(A, owner)[1])
+
+
+@kernel
+def _association_and_gap(A, owner):
+    """Return `patch_association` and `association_gap`, which training records at every step."""
+    D = owner.size
+    associated, least, greatest = 0, np.inf, -np.inf
+    for i in range(D):
+        inside, outside = np.inf, -np.inf  # smallest A in the own set, greatest in the others
+        for j in range(D):
+            if owner[j] != owner[i]:
+                outside = max(outside, A[i, j])
+            elif i != j:
+                inside = min(inside, A[i, j])
+        associated += min(inside, A[i, i]) > outside
+        least, greatest = min(least, inside), max(greatest, outside)
+    return associated / D, least - greatest
