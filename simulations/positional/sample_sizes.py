@@ -68,7 +68,7 @@ def scan_settings(quick: bool, thorough: bool) -> tuple[AssociationLoss, SampleN
             SampleNeed((16, 24, 32, 48, 64, 96, 128), 8.0, 20),
         )
     return (
-        AssociationLoss(larger(thorough), 0.3, 60.0, (1750, 3500, 7000), 400, 5),
+        AssociationLoss(larger(thorough), 0.3, 48.0, (1100, 2200, 4400), 400, 5),
         SampleNeed((16, 24, 32, 48), 8.0, 5),
     )
 

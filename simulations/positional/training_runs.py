@@ -41,10 +41,10 @@ SMALL = Problem(D=32, C=4, q=8 / 32, nu=0.1, beta=1.5, output_scale=1.0)
 def larger(thorough: bool, qD: int = 12) -> Problem:
     """Return a problem of Theorem 4.2 and Figure 4.
 
-    At qD = 12 uniform attention fails (error 0.115) and patch association is learned; at qD = 16
+    At qD = 12 uniform attention fails (error 0.11) and patch association is learned; at qD = 16
     training on a few thousand samples over-fits.
     """
-    D = 48 if thorough else 40
+    D = 48 if thorough else 32
     return SMALL.replace(D=D, q=qD / D)
 
 
@@ -188,8 +188,8 @@ def settings(quick: bool, thorough: bool = False) -> dict[str, tuple[Setting, in
     return {
         PUBLIC: (Setting(figure_4, 10_000, 0.1, 0.1, 300, **public), 5),
         FAST: (Setting(figure_4, 5000, 0.1, 10.0, 300, **public), 5),
-        LARGE: (Setting(problem, 7000, 0.3, 60.0, 400, **checked), 5),
-        FEW: (Setting(crowded, 4500, 0.3, 80.0, 300, **checked), 5),
+        LARGE: (Setting(problem, 4400, 0.3, 48.0, 400, **checked), 5),
+        FEW: (Setting(crowded, 3600, 0.3, 64.0, 300, **checked), 5),
     }
 
 

@@ -127,7 +127,7 @@ def _outputs(problem: Problem, u: np.ndarray, mixing: np.ndarray) -> tuple[np.nd
     size = np.maximum(1.0, np.abs(O).max(axis=1, keepdims=True))
     O /= size  # noqa: E741 - the paper's name
     nu = problem.nu * size ** (1.0 - p)
-    F = (O * (O ** (p - 1) + nu)).sum(axis=1)
+    F = (O * (np.square(O) ** ((p - 1) // 2) + nu)).sum(axis=1)  # a square is fast, O ** 4 slow
     error = _ROUNDING * problem.kappa * np.abs(u).max(axis=1, keepdims=True) / size
     with np.errstate(over="ignore"):  # an infinite bound is correct where a huge u cancels
         bound = 1.01 * problem.D * error * (p * (1.0 + error) ** (p - 1) + nu)  # every |O| is <= 1

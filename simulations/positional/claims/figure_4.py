@@ -163,12 +163,13 @@ CLAIM = Claim(
         "{public_associated} (public); {larger_learned}, {larger_associated} (larger)."
     ),
     tolerance=TOLERANCE,
-    quick_note="N = 3,000 instead of 10,000 at the public settings, D = 32 instead of 40, two runs",
+    quick_note="N = 3,000 instead of 10,000 at the public settings, 100 steps at D = 32, two runs",
     thorough_note=(
-        "N = 50,000 instead of 10,000 at the public settings; D = 48 instead of 40, to step 2,400"
+        "N = 50,000 instead of 10,000 at the public settings; D = 48 instead of 32, to step 2,400"
     ),
     amended=(
-        "To save time the full run has smaller D and N; the sizes before are those of --thorough."
+        "To save time the full run has smaller D and N, and the rate of A is in proportion to D; "
+        "the sizes before are those of --thorough."
     ),
     assumptions="descent on (E); held-out samples, given to the model as projections only",
     group="theorem-4.2",

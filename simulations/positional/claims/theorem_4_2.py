@@ -370,19 +370,19 @@ CLAIM = Claim(
     ),
     tolerance=TOLERANCE,
     quick_note=(
-        "N = 3,000 instead of 10,000 at the public settings, D = 32 instead of 40 elsewhere, one "
-        "or two runs of each instead of five"
+        "N = 3,000 instead of 10,000 at the public settings, fewer steps elsewhere, one or two "
+        "runs of each instead of five"
     ),
     thorough_note=(
         "N = 50,000 instead of 10,000 at the public settings; the larger problem at D = 48 instead "
-        "of 40, to step 2,400 instead of 400, N up to 40,000 instead of 7,000; samples needed up "
+        "of 32, to step 2,400 instead of 400, N up to 40,000 instead of 4,400; samples needed up "
         "to D = 128 instead of 48: about half an hour"
     ),
     amended=(
         "An interval of growth in N that included no growth was a failure at first; with one of "
         "three root seeds its lower end was .01, so that its width would have decided. It must now "
         "lie at or below no growth. No verdict changed. To save time the full run has smaller D "
-        "and N; the sizes before are those of --thorough."
+        "and N, and the rate of A is in proportion to D; the sizes before are those of --thorough."
     ),
     assumptions="descent on (E); held-out samples, given to the model as projections only",
     group="theorem-4.2",
