@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -122,8 +123,8 @@ class Descent:
 
     Attributes
     ----------
-    reached
-        Flow time at which the loss is reached; NaN if it is not.
+    crossing
+        Function that computes ``reached``.
     time, hinge, attention
         Records: flow time, hinge loss, attention on relevant tokens, (n,).
     test_error
@@ -132,12 +133,17 @@ class Descent:
         Weights at the end.
     """
 
-    reached: float
+    crossing: Callable[[], float]
     time: np.ndarray
     hinge: np.ndarray
     attention: np.ndarray
     test_error: float
     weights: dict[str, np.ndarray]
+
+    @cached_property
+    def reached(self) -> float:
+        """Flow time at which the loss is reached; NaN if it is not."""
+        return self.crossing()
 
 
 def descend(
@@ -187,9 +193,15 @@ def descend(
         if past.hinge[-1] < hinge or done >= most or not np.isfinite(past.hinge[-1]):
             break
         length *= 2
-    reached = _crossing(train, before, done - length, past, hinge) * eta
     time, losses, attention = np.array(curves).T
-    return Descent(reached, time, losses, attention, float(past.test_error[-1]), current)
+    return Descent(
+        lambda: eta * _crossing(train, before, done - length, past, hinge),
+        time,
+        losses,
+        attention,
+        float(past.test_error[-1]),
+        current,
+    )
 
 
 #: Function of weights and a number of steps that returns the run and the weights at its end.
@@ -254,7 +266,7 @@ def symmetric_start(problem: ShallowProblem) -> dict[str, np.ndarray]:
 
 def train_until(
     problem: ShallowProblem,
-    start: dict[str, np.ndarray],
+    start: dict[str, Any],
     eta: float,
     hinge: float,
     weights: Any,
@@ -282,7 +294,7 @@ def train_until(
 
 def train_tokens_until(
     problem: ShallowProblem,
-    start: dict[str, np.ndarray],
+    start: dict[str, Any],
     eta: float,
     hinge: float,
     tokens: Tokens,
