@@ -65,8 +65,9 @@ def test_training_without_noise_equals_training_on_counts():
 def test_identical_tokens_are_merged():
     """Tokens without noise are merged; negligible noise, with which none is, changes nothing."""
     norms = np.random.default_rng(4).uniform(0.0, 2.0, (8, 10))
-    norms[:, ::2] = 0.0
+    norms[:, :6] = 0.0
     weights, _, tokens = start_and_tokens(norms, problem=PROBLEM.replace(queried=6))
+    tokens.X[:, 5] += 0.1  # no longer the vector of its pattern
     apart = tokens._replace(noise=np.maximum(norms, 1e-300))
     assert _Distinct.of(tokens).X.shape[1] < _Distinct.of(apart).X.shape[1] == 10
     ends = [

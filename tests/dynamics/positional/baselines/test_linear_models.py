@@ -12,6 +12,7 @@ from scipy import stats
 from dynamics import Problem
 from dynamics.core.errors import ParameterError
 from dynamics.positional.baselines import linear_models as models
+from dynamics.positional.baselines import set_sums
 from dynamics.positional.baselines.set_sums import joint_law
 from dynamics.positional.labelling import label_error, threshold
 from dynamics.positional.random_sets import law_of_set, sum_of_signs
@@ -147,6 +148,18 @@ class TestOtherWeights:
         rng = np.random.default_rng(0)
         s = rng.integers(-1, 2, size=(33, 500))
         assert np.array_equal(models.decode_base_3(3.0 ** np.arange(33) @ s, 33), s)
+
+
+def test_dropped_atoms_and_the_others_have_probability_1(monkeypatch):
+    complete = joint_law([1e-7, 0.5, 0.5 - 1e-7], [[-1, 0], [0, 1], [1, 2]], 12)
+    monkeypatch.setattr(set_sums, "TRIM", 1e-4)
+    law = joint_law([1e-7, 0.5, 0.5 - 1e-7], [[-1, 0], [0, 1], [1, 2]], 12)
+    assert len(law.values) < len(complete.values)
+    assert 1e-6 < law.dropped < 24e-4
+    close(law.probability.sum() + law.dropped, 1.0, rel=1e-12)
+    expected = dict(zip(map(tuple, complete.values), complete.probability))
+    for value, probability in zip(map(tuple, law.values), law.probability):
+        assert expected[value] - law.dropped <= probability <= expected[value] * (1.0 + 1e-12)
 
 
 def test_invalid_arguments_raise():

@@ -116,6 +116,9 @@ class TestPartitions:
         A[i, j] = 0.6  # larger than the other entry of the set, smaller than the diagonal
         close(patch_association(A, owner), 5 / 6, rel=1e-12)
         close(association_gap(A, owner), -0.1, rel=1e-12)
+        A[i, i] = 0.0  # the diagonal belongs to the set of a row, but not to the gap
+        close(association_gap(A, owner), -0.1, rel=1e-12)
+        A[i, i] = 2.0
         A[i, j] = 0.5  # a tie counts as a failure
         close(patch_association(A, owner), 5 / 6, rel=1e-12)
         top = [set(np.argsort(-row)[:2]) for row in np.random.default_rng(1).normal(size=(6, 6))]
