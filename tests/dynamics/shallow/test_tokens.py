@@ -67,7 +67,7 @@ def test_identical_tokens_are_merged():
     norms = np.random.default_rng(4).uniform(0.0, 2.0, (8, 10))
     norms[:, :6] = 0.0
     weights, _, tokens = start_and_tokens(norms, problem=PROBLEM.replace(queried=6))
-    tokens.X[:, 5] += 0.1  # no longer the vector of its pattern
+    tokens.X[:, 3] += 0.1  # no longer the vector of its pattern
     apart = tokens._replace(noise=np.maximum(norms, 1e-300))
     assert _Distinct.of(tokens).X.shape[1] < _Distinct.of(apart).X.shape[1] == 10
     ends = [
