@@ -10,7 +10,7 @@ from simulations.positional.validated.certificate import (
 )
 from simulations.positional.validated.checker import Checked, Rejected, TooLarge, check
 from simulations.positional.validated.checker_text import checked_as_text
-from simulations.positional.validated.page import write_page
+from simulations.positional.validated.page import installed_pyodide, write_page
 from simulations.positional.validated.proof import Proof, prove
 from simulations.positional.validated.region import AssociationProof, prove_association
 
@@ -28,6 +28,7 @@ __all__ = [
     "check",
     "checked_as_text",
     "conclusions",
+    "installed_pyodide",
     "prove",
     "prove_association",
     "prove_box",

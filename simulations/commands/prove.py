@@ -51,7 +51,7 @@ examples:
   patchdyn prove --D 16 --C 2 --qD 4 --nu 0.00999..0.01001 --horizon 1e3
   patchdyn prove --D 16 --C 2 --qD 0.5..4 --nu 0.001..0.1 --horizon 1e3 --map 20 --plot map.png
   patchdyn prove --check proof.json
-  patchdyn prove --page page --pyodide package
+  patchdyn prove --page page
   patchdyn prove teacher.py --horizon 1e4 --claim 'loss <= 0.1'
 
 {EXIT_CODES}
@@ -109,20 +109,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--page",
         type=Path,
         metavar="DIR",
-        help="write a static page that checks certificates in a browser, without a network",
+        help="write a static page that checks certificates in a browser, without a network; needs "
+        "the extra 'page' or --pyodide",
     )
     parser.add_argument(
         "--pyodide",
         type=Path,
         metavar="DIR",
-        help="for --page: the unpacked npm package of Pyodide, Python for browsers",
+        help="for --page: the unpacked npm package of Pyodide, Python for browsers, instead of the "
+        "build in the extra",
     )
 
 
 def execute(args: argparse.Namespace) -> int:
     """Prove, check a certificate, or write the page that checks certificates."""
-    if (args.page is None) != (args.pyodide is None):
-        raise BadInput("--page and --pyodide are not allowed without each other")
+    if args.page is None and args.pyodide is not None:
+        raise BadInput("--pyodide is not allowed without --page")
     if args.page is not None:
         return _write_page(args)
     if args.check is not None:
@@ -203,7 +205,8 @@ def _write_page(args: argparse.Namespace) -> int:
     try:
         write_page(args.page, args.pyodide)
     except ValueError as failure:
-        raise BadInput(f"--pyodide {args.pyodide} is not allowed: {failure}") from None
+        option = f"--page {args.page}" if args.pyodide is None else f"--pyodide {args.pyodide}"
+        raise BadInput(f"{option} is not allowed: {failure}") from None
     report_written(args.page / "index.html")
     print(f"To open it: python -m http.server -d {args.page}, then http://localhost:8000")
     return DONE

@@ -1,7 +1,8 @@
 """Report of a run of claims: ``report.json`` for programs, ``report.html`` for readers.
 
 The page is rendered from ``templates/``. It has no scripts, and loads only its figures, which are
-files next to it or embedded in it.
+files next to it or embedded in it. If a claim has proofs, and the extra ``page`` is installed, it
+links to a page next to it, ``check``, that checks certificates.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.files import write_bytes, write_json
@@ -60,7 +62,9 @@ def write_report(
     records = folder.records()
     done = [record for record in records.values() if "error" not in record]
     write_json(folder.path / "report.json", done)
-    page = render_page(folder, records, claims, single_file=single_file)
+    proved = any(map(_proved, done)) and not single_file
+    checker = _write_checker(folder.path / "check") if proved else ""
+    page = render_page(folder, records, claims, single_file=single_file, checker=checker)
     write_bytes(folder.path / "report.html", page.encode())
 
 
@@ -70,6 +74,7 @@ def render_page(
     claims: Mapping[str, Claim],
     *,
     single_file: bool = False,
+    checker: str = "",
 ) -> str:
     """Return the page: first the results, then each claim, then provenance.
 
@@ -79,6 +84,8 @@ def render_page(
         As for `write_report`.
     records
         Mapping from claim to record.
+    checker
+        Address of the page that checks certificates.
     """
     entries = [records.get(claim) or _missing(claim, claims.get(claim)) for claim in folder.claims]
     own = any("command" in entry for entry in entries)
@@ -86,6 +93,7 @@ def render_page(
     return _template().render(
         title="A theory in a file, measured" if own else "Claims of the papers, measured",
         source=_image_sources(folder, entries, embed=single_file),
+        checker=checker,
         version=folder.stamp.get("patchdyn", ""),
         notes=_notes(entries, folder.stamp),
         papers=papers,
@@ -93,6 +101,21 @@ def render_page(
         checked=None if own else _checked(),
         provenance=_provenance(entries, folder.stamp),
     )
+
+
+def _proved(entry: Mapping[str, Any]) -> bool:
+    """Return whether a claim has tubes, whose certificates can be checked."""
+    return any(table["name"] == "tubes" for table in entry.get("tables", ()))
+
+
+def _write_checker(folder: Path) -> str:
+    """Write the page that checks certificates; return its address, "" without the extra."""
+    from simulations.validated import installed_pyodide, write_page
+
+    if installed_pyodide() is None:
+        return ""
+    write_page(folder)
+    return f"{folder.name}/index.html"
 
 
 def _checked() -> dict[str, Any]:
@@ -125,6 +148,7 @@ def _template() -> jinja2.Template:
     environment.filters |= {
         "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
         "typeset": typeset, "displayed": displayed, "alt": _alt, "first_point": first_point,
+        "proved": _proved,
     }  # fmt: skip
     environment.globals |= {"meaning": MEANING, "remarks": _REMARKS}
     environment.globals |= {"csv_name": csv_name, "zip": zip}

@@ -1,4 +1,4 @@
-"""The page that checks certificates in a browser, with the files of Pyodide from npm."""
+"""The page that checks certificates in a browser, with Pyodide from the extra and from npm."""
 
 import json
 import shutil
@@ -12,8 +12,14 @@ import pytest
 
 from dynamics import Problem
 from simulations.cli import main
-from simulations.positional.validated.page import PYODIDE, PYODIDE_FILES
-from simulations.validated import certificate, prove, write_certificate, write_page
+from simulations.positional.validated.page import EXTRA_FILES, NPM_FILES, PYODIDE
+from simulations.validated import (
+    certificate,
+    installed_pyodide,
+    prove,
+    write_certificate,
+    write_page,
+)
 
 #: Milliseconds until a check counts as stuck; it takes about 80 s of processor time.
 LONGEST = 1_200_000
@@ -24,7 +30,7 @@ def package(tmp_path):
     """A folder with empty files instead of those of Pyodide."""
     folder = tmp_path / "package"
     folder.mkdir()
-    for name in PYODIDE_FILES:
+    for name in NPM_FILES:
         (folder / name).write_text(json.dumps({"version": PYODIDE}))
     return folder
 
@@ -35,7 +41,7 @@ class TestCommand:
         page, proof = tmp_path / "page", tmp_path / "proof.json"
         assert main(["prove", "--page", str(page), "--pyodide", str(package)]) == 0
         assert "python -m http.server" in capsys.readouterr().out
-        assert {path.name for path in (page / "pyodide").iterdir()} == {*PYODIDE_FILES}
+        assert {path.name for path in (page / "pyodide").iterdir()} == {*NPM_FILES}
         for name in (page / "source" / "files.txt").read_text().split():
             assert (page / "source" / name).is_file()
         record = certificate(prove(Problem(D=4, C=2, q=0.5), horizon=0.01, tolerance=1e-2))
@@ -75,17 +81,49 @@ class TestCommand:
 
     @pytest.mark.parametrize(
         "flags",
-        [["--page", "x"], ["--pyodide", "x"], ["--page", "x", "--pyodide", "y", "--D", "8"]],
+        [
+            ["--pyodide", "x"],
+            ["--page", "x", "--D", "8"],
+            ["--page", "x", "--out", "y"],
+        ],
     )
     def test_wrong_combinations(self, flags, capsys):
         assert main(["prove", *flags]) == 2
         assert "not allowed with" in capsys.readouterr().err
 
+    def test_without_the_extra(self, tmp_path, capsys, monkeypatch):
+        page = str(tmp_path / "page")
+        monkeypatch.setattr("simulations.positional.validated.page.find_spec", lambda _: None)
+        assert main(["prove", "--page", page]) == 2
+        assert f"--page {page} is not allowed: Pyodide" in (error := capsys.readouterr().err)
+        assert "pip install '.[page]'" in error
+        assert not (tmp_path / "page").exists()
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """Address of a server of the page."""
-    folder, npm = tmp_path_factory.mktemp("page"), shutil.which("npm")
+
+def test_the_extra_contains_pyodide(tmp_path):
+    if installed_pyodide() is None:
+        pytest.skip("the extra 'page' is not installed")
+    write_page(tmp_path)
+    assert {path.name for path in (tmp_path / "pyodide").iterdir()} == {*EXTRA_FILES}
+
+
+@pytest.fixture(scope="module", params=["extra"])
+def address(request, tmp_path_factory):
+    """Address of a server of the page, with Pyodide from the extra or from npm."""
+    folder = tmp_path_factory.mktemp("page")
+    if request.param == "extra" and installed_pyodide() is None:
+        pytest.skip("the extra 'page' is not installed")
+    write_page(folder / "page", unpacked(folder) if request.param == "npm" else None)
+    handler = partial(Quiet, directory=folder / "page")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def unpacked(folder):
+    """Return the folder of the npm package of Pyodide, after fetching it."""
+    npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed, so that Pyodide cannot be fetched")
     command = [npm, "pack", "--silent", f"pyodide@{PYODIDE}"]
@@ -93,12 +131,7 @@ def address(tmp_path_factory):
     if packed.returncode:
         pytest.skip(f"npm cannot fetch Pyodide: {packed.stderr[:200]}")
     shutil.unpack_archive(folder / f"pyodide-{PYODIDE}.tgz", folder, filter="data")
-    write_page(folder / "page", folder / "package")
-    handler = partial(Quiet, directory=folder / "page")
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    return folder / "package"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -167,6 +200,7 @@ class TestPage:
         assert reason in line
         assert page.get_attribute("#verdict", "class") in {"rejected", "not checked"}
 
+    @pytest.mark.parametrize("address", ["extra", "npm"], indirect=True)
     def test_drops_a_file_that_is_no_certificate(self, opened):
         page, _, _ = opened
         page.evaluate(

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from simulations.files import StoreError
+from simulations.positional.validated.page import EXTRA_FILES
 from simulations.reproduction.claim import Context, Measurement
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.predicates import Verdict
@@ -254,6 +255,29 @@ def test_details_are_collapsed(tmp_path):
     assert summaries == ["Tests", "Measured", "Derived", "Method"]
     assert "<details open" not in text
     assert text.count('<th scope="row">16</th>') == 30
+
+
+@pytest.mark.parametrize("extra", [True, False])
+def test_proofs_have_a_page_that_checks_them(tmp_path, monkeypatch, extra):
+    package = tmp_path / "package"
+    package.mkdir()
+    for name in EXTRA_FILES:
+        (package / name).touch()
+    installed = package if extra else None
+    for module in ("simulations.validated", "simulations.positional.validated.page"):
+        monkeypatch.setattr(f"{module}.installed_pyodide", lambda: installed)
+    record, _ = measure(claim("one"), Context(quick=True), STAMP)
+    record["tables"][0]["name"] = "tubes"
+    with ReportFolder(tmp_path / "report", STAMP, ["one"]) as folder:
+        folder.save(record)
+        write_report(folder, {})
+        page = Page((folder.path / "report.html").read_text(encoding="utf-8"))
+        link = "check/index.html"
+        assert ((folder.path / link).is_file(), link in page.links) == (extra, extra)
+        assert ("patchdyn prove --page page" in page.text) != extra
+        write_report(folder, {}, single_file=True)
+        page = Page((folder.path / "report.html").read_text(encoding="utf-8"))
+        assert link not in page.links
 
 
 def test_report_of_a_theory_in_a_file(tmp_path):
