@@ -58,6 +58,7 @@ class Entrywise:
         return x - self.rate * (direction + self.decay * x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "constants"), CASES)
 def test_every_entry_of_a_stated_theory_follows_its_order_parameter(name, constants):
     theory = load_theory(TEACHER)
@@ -80,6 +81,7 @@ def test_every_entry_of_a_stated_theory_follows_its_order_parameter(name, consta
     assert abs(run.states[-1] - run.states[0]).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "constants"), CASES)
 def test_every_entry_of_the_positional_model_follows_its_order_parameter(name, constants):
     """Adam and sign descent need w* along a coordinate axis.
@@ -167,6 +169,7 @@ def test_fixed_order_parameters_do_not_decay():
     assert (end[:phi] < start[:phi]).all()
 
 
+@pytest.mark.slow
 def test_interrupting_progress_does_not_change_the_moments():
     """Reports of progress cut the run into chunks; the optimizer goes on with its moments."""
     theory = load_theory(TEACHER)
@@ -178,6 +181,8 @@ def test_interrupting_progress_does_not_change_the_moments():
     np.testing.assert_array_equal(run.states, plain.states)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_the_run_records_its_optimizer_and_may_raise_the_loss():
     risk = risk_of(load_theory(TEACHER), **VALUES)
     run = gradient_descent(risk, learning_rate=0.5, steps=50, optimizer="sign")

@@ -157,7 +157,14 @@ SYSTEMS = {
 }
 
 
-@pytest.fixture(scope="module", params=SYSTEMS)
+#: The loop of the compiled toy is compiled by its first test.
+PARAMS = [
+    pytest.param(name, marks=pytest.mark.slow if name == "quadratic, compiled" else ())
+    for name in SYSTEMS
+]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def system(request):
     return SYSTEMS[request.param]()
 

@@ -54,6 +54,7 @@ def bounds(problem, state, radii=(0.0, 0.0, 0.0), nu=None, q=None):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_bounds_at_a_point_are_the_velocities(problem, state):
     """The reference sums the images in the order of other tables, with other formulas."""
@@ -61,6 +62,7 @@ def test_bounds_at_a_point_are_the_velocities(problem, state):
         assert value < bound < value + 1e-8 * max(1.0, abs(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES[:3])
 def test_bounds_on_a_box_are_bounds(problem, state):
     """At corners and points inside; the excess is less than 25 times the variation."""
@@ -80,6 +82,7 @@ def test_bounds_on_a_box_are_bounds(problem, state):
         assert x < y + 25.0 * (y - z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", range(5), ids=["alpha", "gamma", "rho", "nu", "q"])
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_bounds_where_one_number_varies(problem, wide, sign):
@@ -105,6 +108,7 @@ def test_bounds_where_one_number_varies(problem, wide, sign):
         assert all(x < y for x, y in zip(velocities(inside, tuple(numbers[:3])), bound))
 
 
+@pytest.mark.slow
 def test_range_of_the_output_is_attained(problem):
     """Points of the box are inside, and both ends are values at corners."""
     given, rng = constants(problem), np.random.default_rng(1)
@@ -143,6 +147,7 @@ def test_range_of_slopes(p):
         assert most - tolerance < values.max() <= most
 
 
+@pytest.mark.slow
 def test_polynomial_in_bernstein_form():
     """The largest value of polynomials with rational coefficients, at exact points."""
     rng = np.random.default_rng(3)
@@ -166,6 +171,7 @@ def test_polynomial_in_bernstein_form():
                 assert bound <= float(max(values)) + 0.05 * np.ptp(b) + 1e-12
 
 
+@pytest.mark.slow
 def test_loss(problem):
     """The bound is above the loss, and close to it where the outputs are small."""
     small = problem.replace(nu=0.01 * problem.nu)
@@ -176,6 +182,7 @@ def test_loss(problem):
     assert loss < faces.loss_bound((0.5 * alpha, 2.0 * alpha), *given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_rho", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_faces_are_covered(is_rho):
     """A proved face has no point with a positive velocity; a higher or lower one is not proved."""
@@ -195,6 +202,7 @@ def test_faces_are_covered(is_rho):
     assert faces.boxes_of_face(is_rho, ends, heights, -1.0, 1e-3, 3, *given) == 0
 
 
+@pytest.mark.slow
 def test_steep_boundaries():
     """alpha' - A' gamma' for A' from -60 to -20, where gamma' decides: bounds at all corners."""
     problem, given = Problem(8, 2, 0.125), all_images(Problem(8, 2, 0.125))
@@ -233,6 +241,7 @@ def test_boxes_cover_the_face(is_rho, monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_nothing_is_proved_after_overflow():
     problem = Problem(8, 2, 0.125)
     given = constants(problem), all_images(problem)

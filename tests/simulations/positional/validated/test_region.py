@@ -49,12 +49,16 @@ class TestProof:
                 assert proof.region.rho <= rho.min()
                 assert gamma.max() <= bends[-1]
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_boundary_is_above_the_flow_by_a_few_percent(self, proof):
         """So that the test above would notice a lower one."""
         flow = gradient_flow(Population(PROBLEM.replace(nu=0.011, q=Q[0])), horizon=1e3)
         heights = np.interp(flow.states[:, 1], proof.region.gamma, proof.region.height)
         assert 1.0 < np.min(heights / flow.states[:, 0]) < 1.1
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     @pytest.mark.parametrize(
         ("factor", "face"), [(0.93, "alpha = A"), (1.12, "rho = 0"), (0.2, "alpha(0)")]
     )
@@ -63,6 +67,8 @@ class TestProof:
         heights = tuple(factor * x for x in proof.region.height)
         assert face in search.failure(replace(proof.region, height=heights))
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_all_faces_are_proved(self, proof, monkeypatch):
         """rho = 0 from gamma = 0 on, alpha = A from the smallest gamma on, without a gap."""
         ends = {True: [], False: []}
@@ -76,11 +82,15 @@ class TestProof:
             assert left == (first, *right[:-1])
             assert right[-1] == search.gamma
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_corners(self):
         """At nu = 0.1, qD = 4 there is no region; one such corner suffices."""
         assert region.corners_have_regions(PROBLEM, Ends(*NU), Ends(*Q), 10.0)
         assert not region.corners_have_regions(PROBLEM, Ends(0.05, 0.1), Ends(0.2, 0.25), 10.0)
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_certificate_covers_the_face(self, proof, monkeypatch):
         boxes, fake = [], SimpleNamespace(answer=Answer.PROVED, cells=1)
         monkeypatch.setattr(region, "certify", lambda box, **_: boxes.append(box) or fake)
@@ -93,12 +103,16 @@ class TestProof:
         assert box.x == (Fraction(search.rho), 0)
         assert (box.nu, box.q) == (tuple(map(Fraction, NU)), tuple(map(Fraction, Q)))
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_gap_that_does_not_grow_is_noticed(self, proof):
         """With alpha up to 2, d(gamma - rho)/dt < 0 somewhere on gamma = rho."""
         search = region._Search(PROBLEM, Ends(*NU), Ends(3.0 / 16, 3.01 / 16), 1e3)
         heights = tuple(2.0 + 0.0 * x for x in proof.region.height)
         assert search.failure(replace(proof.region, height=heights)) == "gamma = rho"
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     @pytest.mark.parametrize(("nu", "qD"), [((0.1, 0.1), (4.0, 4.0)), ((0.05, 0.1), (3.5, 4.0))])
     def test_boxes_with_a_counterexample_are_not_proved(self, nu, qD):
         """At nu = 0.1, qD = 4, gamma < rho right after the start."""
@@ -106,6 +120,8 @@ class TestProof:
         assert not proof.proved
         assert proof.failure
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_bounds_of_gamma_and_rho_grow_with_the_horizon(self):
         """As the root of the horizon; at a loss of at most log 2 = 0.6931."""
         search = [region._Search(PROBLEM, Ends(*NU), Ends(*Q), T) for T in (10.0, 1000.0)]
