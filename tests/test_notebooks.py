@@ -66,6 +66,7 @@ class TestNotebook:
         assert not [text for text in messages if "Warning" in text]
 
 
+@pytest.mark.slow
 def test_no_notebook_finds_names_of_the_one_before(client):
     cells = [nbformat.v4.new_code_cell(source) for source in ("left = 1", AS_NEW, "left")]
     client.nb = nbformat.v4.new_notebook(cells=cells)

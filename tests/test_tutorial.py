@@ -11,19 +11,10 @@ from simulations.cli import main
 
 PAGE = Path(__file__).parents[1] / "notebooks" / "book" / "paper-to-verdict.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-#: Blocks of commands that take longer than a few seconds.
-SLOW = ("--plot", "prove", "falsify", "sweep", "--report")
 
 
 def _blocks(language):
     return [text for name, text in BLOCKS if name == language]
-
-
-def _consoles():
-    """Return one test for each block of commands, marked slow if it takes long."""
-    for block in _blocks("console"):
-        slow = [pytest.mark.slow] if any(word in block for word in SLOW) else []
-        yield pytest.param(block, id=block.split("\n")[0], marks=slow)
 
 
 @pytest.fixture
@@ -38,7 +29,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("block", [*_consoles()])
+@pytest.mark.slow
+@pytest.mark.parametrize("block", _blocks("console"), ids=lambda block: block.split("\n")[0])
 def test_commands_print_what_the_page_shows(block, folder, capsys):
     for part in block.split("$ patchdyn ")[1:]:
         command, expected = part.split("\n", 1)

@@ -72,6 +72,7 @@ def in_python(text, values):
 
 
 class TestMeaning:
+    @pytest.mark.slow
     @given(numbers(), values)
     def test_numbers_agree_with_python(self, text, known):
         expected = in_python(text, known)

@@ -90,6 +90,7 @@ class TestCells:
         assert data["status"].values[0].tolist() == ["none", "invalid", "none", "value"]
         assert data["value"].values[:, 3].tolist() == [10.0, 100.0, 1000.0]
 
+    @pytest.mark.slow
     def test_violation_and_rise_where_there_is_one(self, flow):
         for name, value in (("gamma-rho", 0.5), ("second-rise", 0.25)):
             data = data_of(flow, name)
@@ -112,6 +113,8 @@ class TestBoundaries:
         field = data_of(descent, "stability")["overlay learning rate"].values
         assert np.sign(np.round(field[:, 0], 9)).tolist() == [-1.0, 0.0, 1.0]
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_leaving_the_line_is_that_of_the_exact_drift(self, flow):
         from simulations.positional.symmetric_line import line_drift
 
@@ -178,6 +181,8 @@ class TestAxes:
         data = xarray.Dataset({"value": (("y", "x"), cells)}, {"x": values, "y": [1.0]})
         assert regime_map.axis_scale(data, "x") == scale
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_scale_that_is_requested(self, flow):
         sweep = maps.read(flow)
         chosen = maps.outcome_map(sweep, "T1")
@@ -188,6 +193,8 @@ class TestAxes:
         assert type(artists["mesh"].norm) is Normalize
         assert type(regime_map.draw(data_of(flow, "risk"), Figure())["mesh"].norm) is LogNorm
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_log_scale_needs_positive_values(self, tmp_path):
         text = FLOW.replace("C = [2, 3, 4, 8]", "gamma0 = [0, 1]")
         config = parse(text)
@@ -217,6 +224,7 @@ class TestAxes:
         numbers = {"$10^{6}$", r"$2.5\times10^{7}$", "0.25", "1e+06"}
         assert {part.split(" = ")[1] for part in re.split(r",\s", fixed)} == numbers
 
+    @pytest.mark.slow
     def test_names_keep_their_case(self, flow):
         title = maps.outcome_map(maps.read(flow), "T1").title
         assert title == "End of Event II: gamma exceeds the largest |rho| of the run"

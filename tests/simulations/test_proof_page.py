@@ -36,6 +36,8 @@ def package(tmp_path):
 
 
 class TestCommand:
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_writes_a_folder_that_needs_python_alone(self, package, tmp_path, capsys):
         """The source files check a certificate without any installed package."""
         page, proof = tmp_path / "page", tmp_path / "proof.json"

@@ -9,6 +9,8 @@ from simulations.cli import main
 PROBLEM = ["prove", "--D", "8", "--C", "2", "--qD", "2", "--horizon", "0.5"]
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_text(capsys):
     assert main(PROBLEM) == 0
     lines = capsys.readouterr().out.splitlines()

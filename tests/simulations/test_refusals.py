@@ -46,7 +46,7 @@ def test_a_bound_that_is_not_finite_is_unknown():
         (["claims"], 0, [1]),
         (["claims", "--json"], 0, [1, 2]),
         (["--version"], 0, [1]),
-        (["run", "--help"], 0, [1, 2]),
+        pytest.param(["run", "--help"], 0, [1, 2], marks=pytest.mark.slow),
         pytest.param(["derive", "lemma-4.1"], 0, [2], marks=pytest.mark.slow),
         pytest.param(["run", "--D", "5"], 2, [2], marks=pytest.mark.slow),
         (["sing"], 2, [1, 2]),

@@ -130,6 +130,8 @@ class TestRun:
         text = capsys.readouterr().out
         assert re.search(r"gamma >= rho is violated by 0\.5 \(at time .*: at every record\n", text)
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_times_of_patch_association(self, capsys):
         """The start has gamma < rho; the times agree with the records of the same run."""
         arguments = ["run", *SMALL, "--gamma", "-1e-3", "--horizon", "1e4"]
@@ -187,6 +189,7 @@ class TestRunOutput:
         assert out.read_text() == "mine"
         assert main([*self.FAST, "--out", str(out), "--force"]) == 0
 
+    @pytest.mark.slow
     def test_plot(self, tmp_path, capsys):
         plot = tmp_path / "run.png"
         assert main([*self.FAST, "--plot", str(plot)]) == 0

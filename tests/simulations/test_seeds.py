@@ -199,7 +199,16 @@ def seeds_by_addition(source):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("theory", ["positional", "masked", "shallow", "stated", "vision"])
+@pytest.mark.parametrize(
+    "theory",
+    [
+        pytest.param("positional", marks=pytest.mark.slow),
+        "masked",
+        "shallow",
+        "stated",
+        "vision",
+    ],
+)
 def test_no_theory_adds_to_a_root_seed(theory):
     files = list((Path(simulations.__file__).parent / theory).rglob("*.py"))
     assert files

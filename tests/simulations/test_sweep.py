@@ -198,6 +198,8 @@ class TestWorkers:
 
 
 class TestStore:
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_second_run_computes_nothing(self, tmp_path, config_file, capsys):
         config = parse(CONFIG)
         with open_store(tmp_path / "out", config) as store:
@@ -210,6 +212,8 @@ class TestStore:
         assert stored(tmp_path / "out") == before
         assert "12 cells: 8 completed, 4 invalid" in capsys.readouterr().out
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_interrupted_sweep_is_resumed(self, tmp_path, reference):
         config = parse(CONFIG)
         with open_store(tmp_path, config) as store, pytest.raises(KeyboardInterrupt):
@@ -222,7 +226,7 @@ class TestStore:
         "damage",
         [
             pytest.param("garbage", marks=pytest.mark.slow),
-            "cut",
+            pytest.param("cut", marks=pytest.mark.slow),
             pytest.param("changed", marks=pytest.mark.slow),
             "moved",
         ],
@@ -248,6 +252,8 @@ class TestStore:
         assert "its cells are computed again" in error
         assert_same(result(tmp_path), reference)
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_missing_result_is_written_again(self, tmp_path, reference):
         config = parse(CONFIG)
         with open_store(tmp_path, config) as store:

@@ -253,6 +253,7 @@ print(json.dumps(results))
 """
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_python_are_bitwise_equal() -> None:
     """Compare with a process that runs the same source with NUMBA_DISABLE_JIT=1."""
     calls: list[tuple[str, tuple[float, ...]]] = []

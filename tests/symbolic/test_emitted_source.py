@@ -20,7 +20,7 @@ def test_regenerated_equals_committed(target: emit.Target) -> None:
     assert target.path.read_text(encoding="utf-8") == emit.source(target)
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "1"])
+@pytest.mark.parametrize("hash_seed", [pytest.param("0", marks=pytest.mark.slow), "1"])
 def test_source_does_not_depend_on_the_hash_seed(hash_seed: str) -> None:
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     command = [sys.executable, "-m", "symbolic.emit", "--check"]

@@ -39,6 +39,7 @@ class TestT0:
         root = SlowManifold(population).alpha(state.gamma, state.rho)
         close(abs(state.alpha / root - 1.0), 0.01, rel=1e-3)
 
+    @pytest.mark.slow
     def test_alpha_star_at_the_initial_state(self, falling, rising):
         assert falling[2].alpha_star == pytest.approx(0.352, abs=1e-3)
         assert rising[2].alpha_star == pytest.approx(0.0736, abs=1e-4)
@@ -49,6 +50,8 @@ class TestT0:
         run = gradient_flow(population, horizon=10.0, initial=start)
         assert find_events(run, population).T0.time == 0.0
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_start_above_the_manifold(self, rising):
         """Start in the middle of the rise of the other trajectory, with alpha 20 % above alpha*."""
         population, run, events = rising
@@ -77,6 +80,8 @@ class TestT1:
         close(events.T1.state.gamma, np.abs(run.rho).max(), rel=1e-5)
         assert 1e4 < events.T1.time < 1e6
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_no_T1_if_rho_grows_faster(self, rising):
         assert not rising[2].T1.happens
         assert math.isnan(rising[2].T1.time)
@@ -164,6 +169,8 @@ def test_events_of_a_flow_with_two_records(falling):
 
 
 class TestEventIII:
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_rise_with_an_end(self, rising):
         _, run, events = rising
         assert events.alpha_after_event_I == "falls, then rises, then falls"
@@ -172,6 +179,8 @@ class TestEventIII:
         inside = (run.time > events.onset.time) & (run.time < events.end_of_rise.time)
         assert (np.diff(run.alpha[inside]) > 0).all()
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     @pytest.mark.parametrize(("part", "counts"), [(0.9, True), (0.99, True), (0.997, False)])
     def test_rises_below_1e_4_are_ignored(self, rising, part, counts):
         """The flow starts late in the rise of the other one: alpha rises by 2e-2, 2e-4 or 2e-5."""
@@ -183,6 +192,8 @@ class TestEventIII:
         within(again.rise, rest if counts else 1.0, 1e-7)
         assert again.alpha_after_event_I == ("rises, then falls" if counts else "falls")
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_rise_at_the_end_of_the_trajectory_has_no_end(self, rising):
         population, run, events = rising
         start = run.at(math.sqrt(events.onset.time * events.end_of_rise.time))

@@ -196,6 +196,7 @@ class TestRun:
         assert text.count('<math display="block"') == len(theory.equations)
         assert "<pre>" not in text  # every formula is converted
 
+    @pytest.mark.slow
     def test_a_theory_without_equations_has_a_message(self):
         assert Opened("system=toy").equations() == NO_EQUATIONS
 
@@ -217,6 +218,8 @@ class TestRun:
         (panel,) = shown_panels(opened.page)
         assert list(panel.lines) == ["Phi_1", "a_n"]
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_events_are_marked_at_their_times(self, long_run):
         opened = long_run
         outcomes = opened.page.theory.measure(opened.case)
@@ -225,6 +228,8 @@ class TestRun:
         close(marked, {name: outcomes[name] for name in marked}, 1e-5)
         assert "onset<td>does not happen" in opened.page.outcomes.text
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_labels_of_close_events_are_in_different_rows(self, long_run):
         panel = long_run.page.loss
         panel.mark({"second": 101.0, "first": 100.0, "early": panel.figure.x_range.start})
@@ -232,6 +237,7 @@ class TestRun:
         low, first, second = panel.events.data["y"]
         assert low == first < second
 
+    @pytest.mark.slow
     def test_a_label_at_the_right_end_is_left_of_its_line(self, long_run):
         panel = long_run.page.loss
         extent = panel.figure.x_range
@@ -241,6 +247,8 @@ class TestRun:
         assert panel.events.data["offset"] == [3, -3, -3]
         assert panel.events.data["y"] == [6, 6, 22]
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_the_time_slider_moves_matrix_cursor_and_marker(self, long_run):
         page, run = long_run.page, long_run.page.run
         assert page.loss.cursor.location == run.time[-1]
@@ -249,12 +257,15 @@ class TestRun:
         assert page.loss.cursor.location == run.time[0]
         assert page.portrait.marker.data == {"x": [0.0], "y": [0.0]}
 
+    @pytest.mark.slow
     def test_tabs_are_independent(self):
         """Models belong to one document each."""
         first, second = Opened("system=toy"), Opened("system=toy")
         first.type("s", "2")
         assert second.page.controls.texts == {}
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_a_failed_run_shows_its_message(self):
         opened = Opened("D=16&tolerance=1e-40").run()
         assert opened.status.startswith('<b class="bad">not run</b>: tolerance = 1e-40 is below')
@@ -277,12 +288,16 @@ def opened(used_page):
 
 
 class TestRequests:
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_a_slider_sets_its_field(self, opened):
         opened.slide("nu", 0)
         assert opened.page.controls.by_parameter["nu"].field.value == "1e-5"
         assert opened.case.problem.nu == 1e-5
         assert opened.address == "?system=positional&D=16&nu=1e-5&horizon=1e3"
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_a_field_moves_its_slider(self, opened):
         opened.type("qD", "4")
         control = opened.page.controls.by_parameter["qD"]
@@ -290,12 +305,16 @@ class TestRequests:
         assert len(opened.workers.jobs) == 1
         assert opened.case.problem.q == 4 / 16
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_each_change_cancels_the_previous_run(self, opened):
         for index in (5, 6, 7):
             opened.slide("nu", index)
         cancelled = [job.cancelled for job in opened.workers.jobs]
         assert cancelled == [True, True, False]
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_events_of_cancelled_runs_are_ignored(self, opened):
         """The event was sent before the run was cancelled."""
         before = opened.page.run
@@ -308,6 +327,8 @@ class TestRequests:
         opened.run()
         assert opened.page.run is not before
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_invalid_values_show_a_message_and_start_no_run(self, opened):
         command = opened.page.command.tags
         opened.type("nu", "<img src=x onerror=alert(1)>")
@@ -329,6 +350,8 @@ class TestRequests:
         assert message in opened.status
         assert opened.workers.jobs == []
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_cancel(self, opened):
         opened.type("nu", "0.1")
         assert opened.page.cancel.visible
@@ -337,6 +360,8 @@ class TestRequests:
         assert opened.status == "cancelled"
         assert not opened.page.cancel.visible
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_reset_to_defaults(self, opened):
         opened.page.show({"nu": "0.2", "solver": "gd"})
         assert opened.case.solver == "gd"
@@ -416,6 +441,8 @@ class TestSweep:
         assert opened.page.command.tags == [theories.command(sweep.case(8))]
         assert f"{cell['T1'].item():.6g}" in panel.cell.text
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_the_address_contains_map_and_plane(self, sweep):
         first = Opened("", sweep)
         first.page.sweep.which.value = "risk"

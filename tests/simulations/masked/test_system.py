@@ -185,6 +185,7 @@ class TestFalsify:
         assert report["counterexample"]["violation"] > report["counterexample"]["numerical error"]
         assert report["command"].startswith("patchdyn run --system masked --P 16")
 
+    @pytest.mark.slow
     def test_true_conjecture_is_not_falsified(self):
         report = falsify(
             "Phi_n >= 0 and a_n <= 1", system="masked", most=8, budget=60.0, fixed={"horizon": 1e3}

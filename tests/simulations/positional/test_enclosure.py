@@ -148,6 +148,7 @@ class TestEnclosure:
         assume(point.beta != point.x)
         assert contains_value(box, point, precision)
 
+    @pytest.mark.slow
     @settings(max_examples=50)
     @given(boxes_and_points())
     def test_cells_contain_the_points_of_a_box(self, box_and_point):

@@ -101,6 +101,8 @@ class TestGammaGeRhoProved:
         assert verdict_of(proved, row | {"horizon": 2e-3}) is Verdict.FINDING
         assert verdict_of(proved, row | {"share": 1.5}) is Verdict.FAILS
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_a_short_tube_from_the_start_is_a_finding(self, short):
         short(0.5)
         outcome = quick("gamma-ge-rho-proved")

@@ -37,6 +37,8 @@ class TestEquationT:
         within(slope.alpha, other.alpha, 1e-10)
         within(np.array(slope[1:]) * tau, np.array(other[1:]), 1e-10)
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_time_of_risk_interpolates(self):
         path = equation_T.theorem.flow(Problem.parametrization_3_1(256, 4, q=4 / 256), 1e-8)
         time = equation_T.time_of_risk(path, 1e-2)
@@ -109,7 +111,9 @@ def test_one_rate_uses_the_first_record_from_each_time():
 
 
 @pytest.mark.traced
-@pytest.mark.parametrize("claim_id", ["linear-at-start", "lemma-D.2"])
+@pytest.mark.parametrize(
+    "claim_id", ["linear-at-start", pytest.param("lemma-D.2", marks=pytest.mark.slow)]
+)
 def test_quick_run_has_the_verdict_of_the_snapshot_and_draws_its_figures(claim_id):
     outcome = result(claim_id)
     assert outcome.verdict == snapshot.read()[claim_id]["quick"]["verdict"]

@@ -108,6 +108,7 @@ class TestPositional:
         assert result.verdict is Verdict.LEAVES
         assert "first off the manifold at step 0" in result.sentence
 
+    @pytest.mark.slow
     def test_file_of_the_same_theory(self, exact):
         file = EXAMPLES.parents[2] / "symbolic" / "positional" / "stated.py"
         result = against(exact, file, **self.CONSTANTS, kappa=6.0, tau=1.0, p=3)
@@ -354,6 +355,8 @@ class TestFiles:
         np.testing.assert_array_equal(first["steps"], second["steps"])
         assert against(second, TestSaadSolla.FILE).follows
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_command(self, run, tmp_path, capsys):
         np.savez(tmp_path / "run.npz", **{**without(run, "J"), "hidden.weight": run["J"]})
         out, plot = tmp_path / "both.nc", tmp_path / "both.svg"

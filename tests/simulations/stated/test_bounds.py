@@ -117,7 +117,8 @@ def test_powers_that_cancel():
     assert is_within(value.gradient[2], balls[3], value.gradient_bound[2])
 
 
-@pytest.mark.parametrize("solver", [pytest.param("flow", marks=pytest.mark.slow), "gd"])
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", ["flow", "gd"])
 def test_run_ends_when_it_is_driven_by_rounding(solver):
     risk = runs.risk(load_theory(FILES["positional"]), **CANCELS)
     if solver == "gd":

@@ -89,6 +89,8 @@ def checked(monkeypatch):
     return theories
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_passed_check_is_recorded_by_file_and_code(file, monkeypatch, checked):
     for _ in range(2):
         risk = runs.risk(load_theory(file), n=3, m=2, b=0.5)

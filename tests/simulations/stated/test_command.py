@@ -23,6 +23,8 @@ def result(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_new_theory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["theory", "--new", "mine"]) == 0

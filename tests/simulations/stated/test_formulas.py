@@ -114,6 +114,8 @@ def test_observables_and_their_errors(system):
     assert np.all(errors["share"] <= 4.01 * errors["w"] + 1e-12)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_run_prints_and_writes_observables_and_events(path, tmp_path, capsys):
     out = tmp_path / "run.nc"
     assert main(["run", "--theory", str(path), "--n", "5", "--json", "--out", str(out)]) == 0
@@ -148,9 +150,9 @@ def test_sweep_and_map(path, tmp_path, capsys):
     [
         ("missing >= -1e-6", Result.HOLDS),
         ("share <= 0.6", Result.VIOLATED),
-        ("half <= lower and narrow > 49", Result.HOLDS),
+        pytest.param("half <= lower and narrow > 49", Result.HOLDS, marks=pytest.mark.slow),
         pytest.param("half >= 0.8", Result.VIOLATED, marks=pytest.mark.slow),
-        ("never >= 10", Result.HOLDS),
+        pytest.param("never >= 10", Result.HOLDS, marks=pytest.mark.slow),
         ("at_start(ratio) > 0.001", Result.UNDEFINED),
         ("always(ratio < 0.001)", Result.VIOLATED),  # in spite of 0/0 at the start
     ],

@@ -118,6 +118,7 @@ def test_induction_head_agrees_with_the_full_model(head_of, N):
     assert result.entries == 28 * (2 * N + 2) ** 2
 
 
+@pytest.mark.slow
 def test_findings_without_the_manifold(head_of):
     result = examine(head_of(2))
     assert result.agrees

@@ -81,7 +81,8 @@ def random_state(theory, seed=1):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=pytest.mark.slow if x == "colours" else ()) for x in SMALL]
+    "name",
+    [pytest.param(x, marks=pytest.mark.slow if x in ("masked", "colours") else ()) for x in SMALL],
 )
 def test_reduction_agrees_with_the_full_model(name):
     """Compare loss, gradient and numbers of entries; entries of an orbit are equal."""

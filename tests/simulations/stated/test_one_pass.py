@@ -182,6 +182,8 @@ def test_the_noise_of_sigmoids_of_three_fields_is_an_estimate():
     assert np.isinf(value.gradient_bound).any()
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_vectors_on_spheres_and_other_steps_are_rejected():
     """The mean of a normalized step has no closed form; a risk has one learning rate."""
     location = patchdyn.load_theory(FOLDER / "single_location.py")

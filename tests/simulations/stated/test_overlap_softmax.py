@@ -125,6 +125,7 @@ def test_softmax_is_an_estimate():
     within(np.array(columns).T, jacobian, 1e-7 * np.max(np.abs(jacobian)))
 
 
+@pytest.mark.slow
 def test_attention_learns_the_informative_token():
     """Values are learned before attention, and the other overlaps remain 0."""
     run = patchdyn.gradient_flow(LOCATION.risk(), horizon=4)

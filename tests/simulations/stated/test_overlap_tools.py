@@ -172,7 +172,10 @@ EXPORTED = {
 
 
 @pytest.mark.parametrize("form", ["python", pytest.param("jax", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=pytest.mark.slow if x == "rectified" else ()) for x in EXPORTED],
+)
 def test_exported_modules_are_the_risk(name, form, request):
     """Loss, gradient and exact step of the module, at other sizes than the defaults."""
     if form == "jax":

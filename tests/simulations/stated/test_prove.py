@@ -152,6 +152,7 @@ def test_combinations_and_functions(teacher):
     assert teacher["max(c_in, c_out) >= 0 and min(c_in, c_out) <= 0 or time >= 200"].since < 1.0
 
 
+@pytest.mark.slow
 def test_mutated_field_is_not_proved(monkeypatch):
     whole = jets.TheoryField.velocity
 

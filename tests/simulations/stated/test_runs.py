@@ -134,7 +134,11 @@ def test_jacobian_agrees_with_differences_of_the_gradient(path):
     within(hessian, hessian.T, absolute=1e-13 * np.abs(hessian).max())
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name + "/" + path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(x, marks=pytest.mark.slow if x.stem == "look_up" else ()) for x in FILES],
+    ids=lambda path: path.parent.name + "/" + path.stem,
+)
 def test_compiled_descent_takes_the_steps_of_the_gradient(path):
     population, state = some_risk(path)
     run = gradient_descent(population, learning_rate=1e-2, steps=20, initial=state)

@@ -54,6 +54,8 @@ def test_fitted_boundaries():
     close(np.array(Counts(mixtures, expected, 1000, 0).boundary), np.array([0.35, 0.06]), rel=1e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_claim_in_short():
     outcome = result("semantic-positional")
     assert outcome.verdict is not Verdict.FAILS

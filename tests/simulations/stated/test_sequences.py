@@ -97,8 +97,14 @@ def agreement_at(theory, values, seed=0):
     return compared(theory, checked, full, data, state, reduced)
 
 
-@pytest.mark.parametrize(("name", "most"), [("markov_chain", 4), ("causal_structure", 27),
-                                            ("statistical_induction", 8)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("markov_chain", 4),
+        ("causal_structure", 27),
+        pytest.param("statistical_induction", 8, marks=pytest.mark.slow),
+    ],
+)
 def test_examples_agree_with_the_full_model(name, most):
     check = patchdyn.load_theory(FOLDER / f"{name}.py").check()
     assert not check.miscounted

@@ -31,6 +31,8 @@ def test_risk_is_the_formula(D, K, nu):
         close(result, np.array(slopes), rel=1e-10)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_claim_in_short():
     outcome = result("theory-teacher")
     assert outcome.verdict is Verdict.HOLDS

@@ -105,6 +105,8 @@ def test_falsify(capsys):
     close(final - 1.0, result["largest violation"]["violation"], rel=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_falsify_with_the_path_of_a_file():
     report = falsify("c_in <= 0.5", system=str(TEACHER), budget=60, most=9, ranges={"K": (3, 9)})
     assert report.ranges["horizon"][1] == 1e6  # the horizon of the file

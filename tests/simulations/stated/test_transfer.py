@@ -145,7 +145,9 @@ def test_the_check_on_a_few_sequences_can_fail(theory_of):
     assert abs(mean(function, data, state, list(values.values()))[0] - loss) > 1e-6
 
 
-@pytest.mark.parametrize("name", ["python", "jax"])
+@pytest.mark.parametrize(
+    "name", ["python", pytest.param("jax", marks=[pytest.mark.slow, pytest.mark.traced])]
+)
 def test_exports_have_the_transfer_matrix(theory_of, transfer, name, request):
     if name == "jax":
         request.getfixturevalue("jax")

@@ -21,7 +21,7 @@ FILE = Path(examples.__file__).parent / "induction.py"
 IDLE = {"a2", "b5", "b6", "b9", "b10"}
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow)])
 def entries(request):
     return Entries(request.param)
 

@@ -26,7 +26,12 @@ class TestProofs:
         assert sum(proof.count for proof in proofs) >= minimum
 
     @pytest.mark.parametrize(
-        "claims", [area_form.identities, area_form.group_identities, kernels.identities]
+        "claims",
+        [
+            area_form.identities,
+            area_form.group_identities,
+            pytest.param(kernels.identities, marks=pytest.mark.slow),
+        ],
     )
     def test_identities_are_proved(self, claims: object) -> None:
         assert decide_all("x", claims()).all_zero  # type: ignore[operator]

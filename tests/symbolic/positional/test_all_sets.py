@@ -14,7 +14,7 @@ from symbolic.positional.attention import write_out
 from symbolic.positional.full_model import full_model
 
 #: Number of sets L = D/C is 2, 3, 4; D is 3 C at one size only.
-SIZES = [(4, 2), (6, 3), (6, 2), pytest.param(8, 2, marks=pytest.mark.slow)]
+SIZES = [(4, 2), (6, 2), *(pytest.param(*x, marks=pytest.mark.slow) for x in [(6, 3), (8, 2)])]
 
 
 def holds(identities: dict[str, Identity]) -> dict[str, bool]:

@@ -56,6 +56,7 @@ class TestLemma41:
         assert proof.points == (2 if partitions else len(layouts(D, C)))
         assert proof.facts["patterns"] == D // C * 3 ** (D - C)
 
+    @pytest.mark.slow
     def test_expectation_over_the_signal_set_is_needed(self) -> None:
         """Given the signal set there are more values; after averaging there is one per orbit."""
         facts = lemma_4_1.prove(6, 2, 3, partitions=first_and_last(6, 2)).facts
@@ -82,6 +83,8 @@ class TestLemma41:
     def test_another_seed_gives_other_points_and_the_same_answer(self) -> None:
         assert lemma_4_1.prove(*SMALL, seed=7).all_zero
 
+    @pytest.mark.slow
+    @pytest.mark.traced
     def test_all_is_the_proof_for_all_sizes_and_the_cross_checks(self) -> None:
         general, shown, *proofs = lemma_4_1.prove_all(quick=True)
         assert shown.all_sizes

@@ -101,10 +101,13 @@ OPERATIONS = {
     "power": lambda a, b: (a.power(5), lambda x, y: x**5),
     "exponential": lambda a, b: (a.exp(), lambda x, y: x.exp()),
 }
+LONG = {"multiple", "power", "exponential"}
 
 
 class TestSeries:
-    @pytest.mark.parametrize("name", OPERATIONS)
+    @pytest.mark.parametrize(
+        "name", [pytest.param(x, marks=pytest.mark.slow if x in LONG else ()) for x in OPERATIONS]
+    )
     @settings(max_examples=30)
     @given(a=drawn_series(7), b=drawn_series(7))
     def test_operations(self, name, a, b):
@@ -119,6 +122,7 @@ class TestSeries:
         with precise():
             assert_holds(ball_series(a).inverse(), 1 / series(*zip(*a)))
 
+    @pytest.mark.slow
     @settings(max_examples=60)
     @given(a=drawn_series(8, most=30.0))
     @example(a=[(40.0, 0.0, 0.0), *[(1.0, 0.0, 0.0)] * 8])

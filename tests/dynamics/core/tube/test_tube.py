@@ -49,11 +49,13 @@ class TestFlow:
     def result():
         return tube()
 
+    @pytest.mark.slow
     def test_reaches_the_horizon(self, result):
         assert result.reason == ""
         assert result.end == 8.0
         assert np.all(result.radius < 1e-6)
 
+    @pytest.mark.slow
     def test_holds_the_solution(self, result):
         assert misses(result, flow_at_number) == 0
 
@@ -68,6 +70,7 @@ class TestFlow:
         distance = abs(y - result.pieces[-1].at(1.0)[0])
         assert 0.9 * result.radius[0] < distance <= result.radius[0]
 
+    @pytest.mark.slow
     def test_value_and_rate_of_the_functional(self, result):
         for piece, parts in zip(result.pieces, result.parts):
             for k, part in enumerate(parts):

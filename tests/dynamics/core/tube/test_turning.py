@@ -97,7 +97,10 @@ class TestTubes:
         assert np.all(tube.radius >= 1e-3 * np.sqrt(2.0) * np.exp(-1.0))
         assert np.all(tube.radius < 1.01 * 2e-3 * np.exp(-1.0))
 
-    @pytest.mark.parametrize("corner", [(1, 1, 1), (-1, 1, 1), (1, -1, 1), (1, 1, -1)])
+    @pytest.mark.parametrize(
+        "corner",
+        [(1, 1, 1), (-1, 1, 1), (1, -1, 1), pytest.param((1, 1, -1), marks=pytest.mark.slow)],
+    )
     def test_the_corners_of_a_start_stay_inside(self, corner):
         rates = np.array([[-0.5, 0, 0], [0, 0.05, 2.0], [0, -2.0, 0.05]])
         basis = np.array([[1.0, 0.3, -0.2], [0.1, 1.0, 0.4], [-0.5, 0.2, 1.0]])

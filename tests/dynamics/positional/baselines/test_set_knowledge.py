@@ -86,6 +86,7 @@ class TestBayesError:
 
 
 class TestSamples:
+    @pytest.mark.slow
     def test_number_of_known_sets_follows_the_coupon_collector(self):
         L = 8
         for N in (0, 1, 5, 30):

@@ -443,7 +443,13 @@ class TestGradientDescent:
 
     problem = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
 
-    @pytest.mark.parametrize("w", [np.eye(8)[0], unit(np.random.default_rng(1), 8)])
+    @pytest.mark.parametrize(
+        "w",
+        [
+            pytest.param(np.eye(8)[0], marks=pytest.mark.slow),
+            unit(np.random.default_rng(1), 8),
+        ],
+    )
     def test_1000_steps_remain_on_the_manifold_up_to_rounding(self, w):
         partition = np.random.default_rng(2).permutation(8).reshape(4, 2)
         start = embed(self.problem, self.problem.initial_state, w, partition)

@@ -81,7 +81,7 @@ def test_auto_succeeds_whenever_a_certified_method_does(problem, exponent):
     [
         (STEEP, 1e-6, "enumeration", "fourier"),
         (RARE, 1e-8, "enumeration", ""),
-        (CUT, 1e-2, "fourier", "enumeration"),
+        pytest.param(CUT, 1e-2, "fourier", "enumeration", marks=pytest.mark.slow),
         (Problem(D=64, C=4, q=2 / 64), 1e-6, "fourier", ""),
     ],
 )

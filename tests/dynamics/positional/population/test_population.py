@@ -96,7 +96,7 @@ class TestBound:
         [
             {"D": 64, "C": 4, "q": 2 / 64},
             {"D": 64, "C": 2, "q": 4 / 64, "p": 5},
-            {"D": 10**6, "C": 4, "q": 1e-6},
+            pytest.param({"D": 10**6, "C": 4, "q": 1e-6}, marks=pytest.mark.slow),
         ],
     )
     def test_bounds(self, kwargs, tolerance, state):

@@ -86,7 +86,13 @@ def test_used_and_fresh_populations_agree_bit_for_bit(system, data):
         assert bits(getattr(used, method)(states[index])) == fresh(system, index, method)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    "system",
+    [
+        pytest.param(x, marks=pytest.mark.slow if x == "enumeration, relative" else ())
+        for x in SYSTEMS
+    ],
+)
 def test_runs_of_used_and_fresh_populations_agree_bit_for_bit(system):
     make, states = SYSTEMS[system]
     used = make()

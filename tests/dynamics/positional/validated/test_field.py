@@ -119,6 +119,7 @@ class TestJacobian:
                     lane = 3 * i + j
                     assert holds(jacobian.mid[0, lane], jacobian.rad[0, lane], exact[i][1])
 
+    @pytest.mark.slow
     @settings(max_examples=10)
     @given(problem=problems(), coefficients=curves(3))
     def test_series_of_the_jacobian_satisfies_the_chain_rule(self, problem, coefficients):

@@ -69,6 +69,8 @@ def test_a_box_has_the_weakest_conclusion_of_its_parts():
         assert (whole.loss, whole.test_error) == ((0.1, 0.4), (0.0, 0.3))
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 class TestMembers:
     def test_is_proved(self, proof):
         assert proof.proved

@@ -57,7 +57,7 @@ def resumed(path):
     return certificate(proof), len(calls)
 
 
-@pytest.mark.parametrize("pieces", [1, 3, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pieces", [1, *(pytest.param(x, marks=pytest.mark.slow) for x in (3, 7))])
 def test_resumes_after_an_interruption(pieces, whole, tmp_path):
     path = tmp_path / "proof.unfinished"
     interrupted(path, pieces)
@@ -67,7 +67,9 @@ def test_resumes_after_an_interruption(pieces, whole, tmp_path):
     assert resumed(path) == (whole, 0)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 2, 3))])
+@pytest.mark.slow
+@pytest.mark.traced
+@pytest.mark.parametrize("seed", range(4))
 def test_resumes_after_a_kill_during_writing(seed, whole, tmp_path):
     """The file ends at any byte after its first line."""
     path = tmp_path / "proof.unfinished"
@@ -123,6 +125,8 @@ def test_files_of_another_proof_or_program_are_rejected_unchanged(whole, tmp_pat
     assert path.read_text() == "a diary"
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 def test_command_resumes_after_ctrl_c(whole, tmp_path, monkeypatch, capsys):
     out = tmp_path / "proof.json"
     command = arguments(out)

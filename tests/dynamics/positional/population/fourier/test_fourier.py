@@ -441,7 +441,7 @@ class TestJacobian:
 
 
 class TestNodes:
-    @pytest.mark.parametrize("sets", [4, 40])
+    @pytest.mark.parametrize("sets", [4, pytest.param(40, marks=pytest.mark.slow)])
     def test_sums_equal_30_digit_reference(self, sets):
         """E[e^{-wF} 1{R=r}] at each node from exact polynomial powers in 30-digit arithmetic."""
         C, r, base, eta, step, nodes = 2, 1, 0.7, 0.3, 0.4, 8

@@ -49,6 +49,7 @@ class TestReferenceImplementation:
     def test_values_agree_to_nine_digits(self, problem, state):
         assert_equal_to_reference(problem, state, 1e-10)
 
+    @pytest.mark.slow
     def test_values_agree_at_1024_patches(self):
         assert_equal_to_reference(
             Problem(D=1024, C=4, q=16 / 1024), State(0.0206, 0.5, -0.01), 1e-10
@@ -72,7 +73,12 @@ class TestReferenceImplementation:
 class TestEnumeration:
     @pytest.mark.parametrize(
         "state",
-        [State(0.1, 0.0, 0.0), EARLY, State(0.12, 0.8, -0.08), State(0.0398, 3.45, -0.217)],
+        [
+            State(0.1, 0.0, 0.0),
+            EARLY,
+            State(0.12, 0.8, -0.08),
+            pytest.param(State(0.0398, 3.45, -0.217), marks=pytest.mark.slow),
+        ],
         ids=str,
     )
     def test_values_agree_with_enumeration(self, state):
@@ -94,7 +100,7 @@ class TestEnumeration:
 class TestSampling:
     """Samples of the library; `test_fourier` generates its own."""
 
-    @pytest.mark.parametrize("qD", [16, 32])
+    @pytest.mark.parametrize("qD", [16, pytest.param(32, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("state", [State(0.1, 0.0, 0.0), EARLY, LATE], ids=str)
     def test_values_are_within_error_bars_of_samples(self, qD, state):
         problem = Problem(D=64, C=4, q=qD / 64)

@@ -40,7 +40,9 @@ def clear_cache():
 
 
 class TestHalves:
-    @pytest.mark.parametrize(("D", "C"), [(12, 4), (12, 2), (8, 4)])
+    @pytest.mark.parametrize(
+        ("D", "C"), [(12, 4), pytest.param(12, 2, marks=pytest.mark.slow), (8, 4)]
+    )
     @pytest.mark.parametrize("q", [0.05, 0.4, 0.9, 1.0])
     def test_errors_agree_with_all_patterns(self, by_halves, D, C, q):
         problem = Problem(D=D, C=C, q=q, nu=0.05)
