@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -123,8 +122,8 @@ class Descent:
 
     Attributes
     ----------
-    crossing
-        Function that computes ``reached``.
+    reached
+        Flow time at which the loss is reached; NaN if it is not.
     time, hinge, attention
         Records: flow time, hinge loss, attention on relevant tokens, (n,).
     test_error
@@ -133,17 +132,12 @@ class Descent:
         Weights at the end.
     """
 
-    crossing: Callable[[], float]
+    reached: float
     time: np.ndarray
     hinge: np.ndarray
     attention: np.ndarray
     test_error: float
     weights: dict[str, np.ndarray]
-
-    @cached_property
-    def reached(self) -> float:
-        """Flow time at which the loss is reached; NaN if it is not."""
-        return self.crossing()
 
 
 def descend(
@@ -193,15 +187,9 @@ def descend(
         if past.hinge[-1] < hinge or done >= most or not np.isfinite(past.hinge[-1]):
             break
         length *= 2
+    reached = _crossing(train, before, done - length, past, hinge) * eta
     time, losses, attention = np.array(curves).T
-    return Descent(
-        lambda: eta * _crossing(train, before, done - length, past, hinge),
-        time,
-        losses,
-        attention,
-        float(past.test_error[-1]),
-        current,
-    )
+    return Descent(reached, time, losses, attention, float(past.test_error[-1]), current)
 
 
 #: Function of weights and a number of steps that returns the run and the weights at its end.

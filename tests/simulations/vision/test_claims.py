@@ -119,6 +119,23 @@ class TestFigure1a:
         ).set_index(["model", "run"])
         return verdict(figure_1a, "models", figure_1a.model_rows(rows, 0.2))
 
+    @pytest.mark.parametrize("quick", [True, False])
+    def test_vanilla_attention_is_trained_beyond_its_plateau(self, monkeypatch, quick):
+        """On its plateau, after 150 steps, P is local or not depending on rounding."""
+        pytest.importorskip("jax")
+        from simulations.vision import runs
+
+        requested = {}
+
+        def trained(context, configurations, count):
+            requested.update(configurations)
+            raise SkipClaim("not trained")
+
+        monkeypatch.setattr(runs, "trained", trained)
+        with pytest.raises(SkipClaim, match="not trained"):
+            figure_1a.CLAIM.measure(Context(quick=quick))
+        assert requested[figure_1a.VANILLA].settings.steps >= 400
+
     @pytest.mark.parametrize(
         ("vanilla", "positional", "expected"),
         [
